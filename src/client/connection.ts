@@ -1,0 +1,160 @@
+/**
+ * The way to the store: opened on first use, every call with a deadline, every failure with a clear error. Calls that
+ * are safe to repeat can be persistent: they are tried again with backoff until their deadline, which is what carries
+ * an enqueue over a restart of the store.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { Events } from '../job/events.ts'
+import { toError } from '../job/settlement.ts'
+import type { Clock } from '../std/clock.ts'
+import { sleep } from '../std/clock.ts'
+import { withDeadline } from '../std/deadline.ts'
+import type { Emitter } from '../std/emitter.ts'
+import { formatDuration } from '../std/duration.ts'
+import type { Random } from '../std/random.ts'
+import type { Store } from '../stores/store.ts'
+
+export interface ConnectionParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly events: Emitter<Events>
+  /** How long a call may take, tries and all. */
+  readonly timeoutMs: number
+}
+
+const FIRST_BACKOFF_MS = 50
+const LONGEST_BACKOFF_MS = 2_000
+
+export class Connection {
+  readonly #parts: ConnectionParts
+  #opening: Promise<void> | undefined
+  #opened = false
+  #closed = false
+  /** Since when calls fail; undefined while all is well. */
+  #downSinceMs: number | undefined
+
+  constructor(parts: ConnectionParts) {
+    this.#parts = parts
+  }
+
+  get store(): Store {
+    return this.#parts.store
+  }
+
+  get opened(): boolean {
+    return this.#opened
+  }
+
+  /** One try, bounded by the deadline. `doing` completes "could not …". */
+  async call<T>(
+    doing: string,
+    work: (store: Store) => Promise<T>,
+    timeoutMs = this.#parts.timeoutMs,
+  ): Promise<T> {
+    this.#refuseWhenClosed(doing)
+    try {
+      const answer = await this.#bounded(doing, work, timeoutMs)
+      this.#noteUp()
+      return answer
+    } catch (error) {
+      throw this.#noteDown(doing, error)
+    }
+  }
+
+  /** Tries until the deadline. Only for steps that a store takes once however often they are asked for. */
+  async persist<T>(
+    doing: string,
+    work: (store: Store) => Promise<T>,
+    timeoutMs = this.#parts.timeoutMs,
+  ): Promise<T> {
+    const { clock, random } = this.#parts
+    const deadlineMs = clock.monotonicMs() + timeoutMs
+    for (let backoffMs = FIRST_BACKOFF_MS; ; backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)) {
+      try {
+        return await this.call(doing, work, Math.max(1, deadlineMs - clock.monotonicMs()))
+      } catch (error) {
+        if (!isUnreachable(error)) throw error
+        const pauseMs = backoffMs * (0.5 + random.float() / 2)
+        if (clock.monotonicMs() + pauseMs >= deadlineMs) throw error
+        await sleep(clock, pauseMs)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    // A store that was never opened has nothing to give back, unless opening it is under way.
+    if (this.#opening === undefined) return
+    await this.#opening.catch(() => undefined)
+    const { clock, timeoutMs, store } = this.#parts
+    await withDeadline(clock, timeoutMs, store.close(), () => this.#late('close', timeoutMs))
+  }
+
+  async #bounded<T>(doing: string, work: (store: Store) => Promise<T>, timeoutMs: number): Promise<T> {
+    const { clock, store } = this.#parts
+    const done = this.#opened ? work(store) : this.#open().then(() => work(store))
+    return withDeadline(clock, timeoutMs, done, () => this.#late(doing, timeoutMs))
+  }
+
+  #open(): Promise<void> {
+    this.#opening ??= this.#parts.store.open().then(
+      () => {
+        this.#opened = true
+      },
+      (error: unknown) => {
+        // The next call tries again.
+        this.#opening = undefined
+        throw error
+      },
+    )
+    return this.#opening
+  }
+
+  #late(doing: string, timeoutMs: number): HoldfastError {
+    const after = formatDuration(timeoutMs)
+    return unreachable(
+      `The ${this.#parts.store.kind} store did not answer within ${after}: could not ${doing}.`,
+    )
+  }
+
+  #refuseWhenClosed(doing: string): void {
+    if (this.#closed) throw new HoldfastError('HF_CLOSED', `This Holdfast is closed: could not ${doing}.`)
+  }
+
+  #noteUp(): void {
+    if (this.#downSinceMs === undefined) return
+    const downMs = this.#parts.clock.monotonicMs() - this.#downSinceMs
+    this.#downSinceMs = undefined
+    this.#parts.events.emit('store.up', { downMs })
+  }
+
+  #noteDown(doing: string, thrown: unknown): Error {
+    // A close that overtook the call explains its failure better than whatever the store said.
+    this.#refuseWhenClosed(doing)
+    const error = this.#explain(doing, thrown)
+    if (isUnreachable(error) && this.#downSinceMs === undefined) {
+      this.#downSinceMs = this.#parts.clock.monotonicMs()
+      this.#parts.events.emit('store.down', { doing, error })
+    }
+    return error
+  }
+
+  #explain(doing: string, thrown: unknown): Error {
+    if (thrown instanceof HoldfastError) return thrown
+    const cause = toError(thrown)
+    return unreachable(
+      `The ${this.#parts.store.kind} store failed: could not ${doing}. ${cause.message}`,
+      cause,
+    )
+  }
+}
+
+function unreachable(message: string, cause?: Error): HoldfastError {
+  return new HoldfastError('HF_STORE_UNREACHABLE', message, cause === undefined ? {} : { cause })
+}
+
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'HF_STORE_UNREACHABLE'
+}

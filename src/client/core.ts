@@ -1,0 +1,97 @@
+/** What every part of one holdfast() shares. Parts read it when they need it and never keep a piece of it. */
+import { HoldfastError } from '../errors.ts'
+import type { JobDefinition } from '../job/definition.ts'
+import type { Events } from '../job/events.ts'
+import { makeIds, type Ids } from '../job/ids.ts'
+import type { QueueRules } from '../job/new-job.ts'
+import type { Clock } from '../std/clock.ts'
+import type { Emitter } from '../std/emitter.ts'
+import type { Random } from '../std/random.ts'
+import type { Store } from '../stores/store.ts'
+import { Connection } from './connection.ts'
+import { Enqueuer } from './enqueuer.ts'
+import type { HoldfastSettings } from './options.ts'
+import { JobRegistry } from './registry.ts'
+
+/** What tests exchange: the world that a Holdfast lives in. */
+export interface World {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export class Core {
+  readonly settings: HoldfastSettings
+  readonly events: Emitter<Events>
+  readonly registry = new JobRegistry()
+  #parts: Parts
+
+  constructor(world: World, settings: HoldfastSettings, events: Emitter<Events>) {
+    this.settings = settings
+    this.events = events
+    this.#parts = this.#partsIn(world)
+  }
+
+  get clock(): Clock {
+    return this.#parts.world.clock
+  }
+
+  get random(): Random {
+    return this.#parts.world.random
+  }
+
+  get ids(): Ids {
+    return this.#parts.ids
+  }
+
+  get connection(): Connection {
+    return this.#parts.connection
+  }
+
+  get enqueuer(): Enqueuer {
+    return this.#parts.enqueuer
+  }
+
+  get queues(): QueueRules {
+    return this.settings.queues
+  }
+
+  definition(name: string): JobDefinition | undefined {
+    return this.registry.get(name)
+  }
+
+  jobNamed(name: string): JobDefinition {
+    const definition = this.registry.get(name)
+    if (definition === undefined)
+      throw new HoldfastError('HF_UNKNOWN_JOB', `There is no job named "${name}" in this holdfast().`)
+    return definition
+  }
+
+  /** Moves into another world (a virtual clock, a store of its own); returns the way back. */
+  moveTo(world: World): () => void {
+    const before = this.#parts
+    this.#parts = this.#partsIn(world)
+    return () => {
+      this.#parts = before
+    }
+  }
+
+  #partsIn(world: World): Parts {
+    const { timeoutMs } = this.settings
+    const connection = new Connection({ ...world, events: this.events, timeoutMs })
+    const ids = makeIds(world.clock, world.random)
+    return {
+      world,
+      connection,
+      ids,
+      enqueuer: new Enqueuer({ connection, ids, events: this.events, queues: this.settings.queues }),
+    }
+  }
+}
+
+interface Parts {
+  readonly world: World
+  readonly connection: Connection
+  readonly ids: Ids
+  readonly enqueuer: Enqueuer
+}

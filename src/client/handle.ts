@@ -1,0 +1,158 @@
+/** A job from the outside: its state, its result, a way to cancel it and to watch it. */
+import { HoldfastError } from '../errors.ts'
+import { readDuration } from '../job/duration.ts'
+import type { JobId } from '../job/ids.ts'
+import type { JobRecord } from '../job/record.ts'
+import { isFinal, type JobState } from '../job/states.ts'
+import type { Duration } from '../std/duration.ts'
+import { formatDuration } from '../std/duration.ts'
+import { Bell } from '../std/bell.ts'
+import { asError } from '../std/clock.ts'
+import type { Core } from './core.ts'
+
+export interface JobUpdate {
+  readonly state: JobState
+  /** Share done, from 0 to 1, where the handler gave a total; else what it counted; null before it reports. */
+  readonly progress: number | null
+  readonly note: string | null
+}
+
+export interface Handle<Out> {
+  readonly id: string
+  /** Whether the enqueue met the holder of its unique key and no new job was made. */
+  readonly duplicate: boolean
+  state(): Promise<JobState>
+  /** Waits until the job is final. @default timeout '5m' */
+  result(options?: { timeout?: Duration; signal?: AbortSignal }): Promise<Out>
+  /** False where it was too late. A running job's signal fires; it is cancelled once its handler gives in. */
+  cancel(reason?: string): Promise<boolean>
+  /** Each change of state or progress, until the job is final. */
+  watch(options?: { signal?: AbortSignal }): AsyncIterable<JobUpdate>
+}
+
+const RESULT_TIMEOUT_MS = 300_000
+const FIRST_POLL_MS = 50
+const LONGEST_POLL_MS = 1_000
+
+export function jobHandle<Out>(core: Core, id: string, name: string, duplicate: boolean): Handle<Out> {
+  const read = async (): Promise<JobRecord> => {
+    const record = await core.connection.call(`read job ${id}`, (store) => store.admin.get(id as JobId))
+    if (record === null)
+      throw new HoldfastError('HF_JOB_NOT_FOUND', `Job "${name}" ${id} is not in the store.`)
+    return record
+  }
+  return {
+    id,
+    duplicate,
+    state: async () => (await read()).state,
+    async result({ timeout, signal } = {}) {
+      const timeoutMs = timeout === undefined ? RESULT_TIMEOUT_MS : readDuration(timeout, 'timeout')
+      const deadlineMs = core.clock.monotonicMs() + timeoutMs
+      for await (const record of changes(core, id, read, signal, deadlineMs)) {
+        if (isFinal(record.state)) return resultOf(record) as Out
+      }
+      throw new HoldfastError(
+        'HF_RESULT_TIMEOUT',
+        `Job "${name}" ${id} was not finished within ${formatDuration(timeoutMs)}.`,
+      )
+    },
+    async cancel(reason) {
+      const answer = await core.connection.persist(`cancel job ${id}`, (store) =>
+        store.admin.cancel(id as JobId, reason ?? null),
+      )
+      if (answer === 'missing')
+        throw new HoldfastError('HF_JOB_NOT_FOUND', `Job "${name}" ${id} is not in the store.`)
+      return answer !== 'final'
+    },
+    async *watch({ signal } = {}) {
+      let last = ''
+      for await (const record of changes(core, id, read, signal, Infinity)) {
+        const update = updateOf(record)
+        const shown = JSON.stringify(update)
+        if (shown !== last) yield update
+        last = shown
+      }
+    },
+  }
+}
+
+/**
+ * The record again and again until it is final: polled with growing pauses, and read at once when this process hears
+ * about the job. Ends at the deadline; throws the signal's reason on abort.
+ */
+async function* changes(
+  core: Core,
+  id: string,
+  read: () => Promise<JobRecord>,
+  signal: AbortSignal | undefined,
+  deadlineMs: number,
+): AsyncGenerator<JobRecord> {
+  const bell = new Bell(core.clock)
+  const ring = (event: { id: string }): void => {
+    if (event.id === id) bell.ring()
+  }
+  const unlisten = WATCHED.map((name) => core.events.on(name, ring))
+  const onAbort = (): void => bell.ring()
+  signal?.addEventListener('abort', onAbort)
+  try {
+    for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
+      if (signal?.aborted) throw asError(signal.reason)
+      const record = await read()
+      yield record
+      const leftMs = deadlineMs - core.clock.monotonicMs()
+      if (isFinal(record.state) || leftMs <= 0) return
+      await bell.wait(Math.min(pollMs, leftMs))
+    }
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+    for (const stop of unlisten) stop()
+  }
+}
+
+const WATCHED = [
+  'job.started',
+  'job.completed',
+  'job.failed',
+  'job.snoozed',
+  'job.released',
+  'job.cancelled',
+  'job.progress',
+] as const
+
+function resultOf(record: JobRecord): unknown {
+  switch (record.state) {
+    case 'completed':
+      if (record.resultDropped) {
+        throw new HoldfastError(
+          'HF_RESULT_DROPPED',
+          `Job "${record.name}" completed, but its result was too large to keep.`,
+        )
+      }
+      return record.result === null ? undefined : (JSON.parse(record.result) as unknown)
+    case 'dead':
+      throw new HoldfastError(
+        'HF_JOB_FAILED',
+        `Job "${record.name}" failed for good: ${record.error.message}`,
+        {
+          cause: Object.assign(new Error(record.error.message), { name: record.error.name }),
+        },
+      )
+    case 'cancelled': {
+      const why = record.reason === null ? '' : `: ${record.reason}`
+      throw new HoldfastError('HF_JOB_CANCELLED', `Job "${record.name}" was cancelled${why}.`)
+    }
+    case 'scheduled':
+    case 'blocked':
+    case 'ready':
+    case 'running':
+      throw new Error(`job ${record.id} is ${record.state}, not final`)
+  }
+}
+
+function updateOf(record: JobRecord): JobUpdate {
+  const { progress, state } = record
+  if (progress === null) return { state, progress: null, note: null }
+  const share =
+    progress.total === null || progress.total === 0 ? progress.done : progress.done / progress.total
+  return { state, progress: share, note: progress.note }
+}

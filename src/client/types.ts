@@ -1,0 +1,136 @@
+/** The types that make definitions, inputs and results fit together. No code. */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { RunContext } from '../job/context.ts'
+import type { EnqueueOptions } from '../job/new-job.ts'
+import type { Priority } from '../job/rank.ts'
+import type { RetryPolicy } from '../job/retry.ts'
+import type { Unique } from '../job/unique.ts'
+import type { Duration } from '../std/duration.ts'
+import type { Snooze } from '../job/context.ts'
+import type { Handle } from './handle.ts'
+import type { ManyCounts } from './enqueuer.ts'
+
+type AnyFunction = (...args: never[]) => unknown
+
+/** What T looks like after a round trip through JSON (Date → string, functions dropped). */
+export type Jsonify<T> = unknown extends T
+  ? unknown
+  : T extends { toJSON(): infer R }
+    ? R
+    : T extends string | number | boolean | null | undefined | void
+      ? T
+      : T extends bigint | symbol | AnyFunction
+        ? never
+        : T extends readonly unknown[]
+          ? { [I in keyof T]: Jsonify<T[I]> }
+          : T extends object
+            ? { [K in keyof T as T[K] extends AnyFunction | symbol ? never : K]: Jsonify<T[K]> }
+            : never
+
+type IsJson<T> = unknown extends T
+  ? true
+  : T extends string | number | boolean | null | undefined
+    ? true
+    : T extends bigint | symbol | AnyFunction | Date | Map<unknown, unknown> | Set<unknown>
+      ? false
+      : T extends readonly (infer U)[]
+        ? IsJson<U>
+        : T extends object
+          ? false extends { [K in keyof T]-?: IsJson<T[K]> }[keyof T]
+            ? false
+            : true
+          : false
+
+declare const hint: unique symbol
+/** Shows its message where a type does not fit. */
+export interface Hint<Message extends string> {
+  readonly [hint]: Message
+}
+
+/** What is enqueued. */
+export type Raw<S> = S extends StandardSchemaV1 ? StandardSchemaV1.InferInput<S> : void
+/** What the handler gets: after defaults and coercions. */
+export type Parsed<S> = S extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<S> : undefined
+
+export type JsonInput<S> = S extends StandardSchemaV1
+  ? false extends IsJson<StandardSchemaV1.InferInput<S>>
+    ? Hint<'job input must be JSON: accept an ISO string instead of Date (z.iso.datetime(), z.coerce.date()), a string instead of bigint'>
+    : unknown
+  : unknown
+
+export type Args<In, Q extends string = string> = void extends In
+  ? [input?: undefined, options?: EnqueueOptions<Q>]
+  : [input: In, options?: EnqueueOptions<Q>]
+
+/** A job with its input, ready to be enqueued together with others. */
+export interface Item {
+  readonly kind: 'item'
+  readonly job: string
+  readonly input: unknown
+  readonly options: EnqueueOptions
+}
+
+export interface Job<Name extends string, In, Out, Q extends string = string> {
+  readonly name: Name
+  enqueue(...args: Args<In, Q>): Promise<Handle<Out>>
+  /**
+   * Enqueues all inputs, however many, in bounded memory. Throws a PartialEnqueueError that lists by index what could
+   * not be enqueued; everything else is. An array gives the ids back, in order.
+   */
+  enqueueMany(
+    inputs: readonly In[],
+    options?: EnqueueOptions<Q>,
+  ): Promise<ManyCounts & { readonly ids: readonly string[] }>
+  enqueueMany(inputs: Iterable<In> | AsyncIterable<In>, options?: EnqueueOptions<Q>): Promise<ManyCounts>
+  /** For hf.enqueueMany(): several different jobs in one step. */
+  with(...args: Args<In, Q>): Item
+  /** A job by its id; null where there is no job of this name with that id. */
+  get(id: string): Promise<Handle<Out> | null>
+}
+
+/** Any job, whatever its input: enough to run it, not to enqueue it. */
+export type AnyJob = Job<string, never, unknown, never>
+
+export interface JobOptions<N extends string, S extends StandardSchemaV1 | undefined, Q extends string> {
+  readonly name: N
+  /** Any Standard Schema; checked at the enqueue and again before the handler. */
+  readonly input?: S & JsonInput<S>
+  /** @default 'default', or the first queue declared */
+  readonly queue?: NoInfer<Q>
+  /** @default 'normal' */
+  readonly priority?: Priority
+  readonly retry?: RetryPolicy
+  /** How long an attempt may run. @default '5m' */
+  readonly timeout?: Duration
+  readonly unique?: (input: Raw<S>) => Unique
+}
+
+export interface JobWithRun<
+  N extends string,
+  S extends StandardSchemaV1 | undefined,
+  Q extends string,
+  Ctx,
+  R,
+> extends JobOptions<N, S, Q> {
+  run(context: RunContext<Parsed<S>, Ctx>): R | Promise<R>
+}
+
+/** A handler's result as the handle gives it back; snoozing is no result. */
+export type Returned<R> = Jsonify<Exclude<R, Snooze>>
+
+export interface ContractOptions<
+  N extends string,
+  S extends StandardSchemaV1 | undefined,
+  O extends StandardSchemaV1 | undefined,
+  Q extends string,
+> extends JobOptions<N, S, Q> {
+  /** What the handler must return; checked when it does. */
+  readonly output?: O & JsonInput<O>
+}
+
+/** A job without its handler: import it from a web bundle without pulling the handler's dependencies in. */
+export interface Contract<N extends string, S, O, Q extends string, Ctx> extends Job<N, Raw<S>, Raw<O>, Q> {
+  implement(
+    run: (context: RunContext<Parsed<S>, Ctx>) => Raw<O> | Snooze | Promise<Raw<O> | Snooze>,
+  ): Job<N, Raw<S>, Raw<O>, Q>
+}

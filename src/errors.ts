@@ -1,0 +1,162 @@
+/**
+ * Every error that Holdfast raises: a code to program against, a message that says what happened, and a hint that
+ * says what to do. A test compares this table with docs/errors.md.
+ */
+
+/** Code → what to do about it, unless the place that throws knows better. */
+export const ERROR_HINTS = {
+  HF_BAD_OPTION: 'Correct the named option; the message says what it accepts.',
+  HF_BAD_STORE: "Use 'memory:', or pass a store object that implements the contract of holdfast/store.",
+  HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
+  HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
+  HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',
+  HF_UNKNOWN_JOB: 'Register the job in this worker, or route it to a queue that this worker does not read.',
+  HF_NO_HANDLER: 'Call contract.implement(run) in the worker process, or leave the contract out of `jobs`.',
+  HF_NO_JOBS: 'Export at least one job from the module: export const sendMail = hf.job({ … }).',
+  HF_BAD_MODULE: 'Check the path and that the module loads on its own.',
+  HF_INVALID_INPUT: "Correct the input; the issues name the paths that the job's schema refused.",
+  HF_NOT_JSON: 'Pass only what JSON can hold; the message names the path and what to pass instead.',
+  HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it, or raise the limit.',
+  HF_PARTIAL_ENQUEUE:
+    'Everything else was enqueued: correct the inputs listed in `failures` and enqueue those again.',
+  HF_STORE_UNREACHABLE: 'Check that the store is running and reachable; it is safe to try again.',
+  HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
+  HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
+  HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
+  HF_JOB_FAILED: 'The job failed for good; `cause` has the last error. Replay it once the reason is gone.',
+  HF_JOB_CANCELLED: 'Somebody cancelled the job; its reason is in the message.',
+  HF_RESULT_TIMEOUT: 'The job is not finished yet: wait longer with { timeout }, or look at handle.state().',
+  HF_RESULT_DROPPED: 'Return something smaller, such as a reference to where the result is kept.',
+  HF_ATTEMPT_TIMEOUT: "Raise the job's `timeout`, or make the handler watch its signal and finish sooner.",
+  HF_ABORTED: 'The attempt was told to end; `why` says whether by shutdown, timeout, cancel or a lost lease.',
+  HF_WORKER_LOST:
+    'The worker died or was cut off while the job ran; look for crashes and out-of-memory kills.',
+  HF_LEASE_LOST: 'Another worker has the message by now: drop this copy.',
+  HF_MESSAGE_SETTLED: 'Call ack() or nack() once for each message.',
+  HF_TEST_KIT: 'Create the test queue before anything uses the store, and one at a time.',
+} as const
+
+export type ErrorCode = keyof typeof ERROR_HINTS
+
+export interface ErrorOptions {
+  readonly hint?: string
+  readonly cause?: unknown
+}
+
+export class HoldfastError extends Error {
+  override readonly name: string = 'HoldfastError'
+  readonly code: ErrorCode
+  readonly hint: string
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.code = code
+    this.hint = options.hint ?? ERROR_HINTS[code]
+  }
+}
+
+/** One input of many that could not be enqueued. */
+export interface EnqueueFailure {
+  readonly index: number
+  readonly error: Error
+}
+
+/** Some of many inputs were refused or not written; all others are enqueued. */
+export class PartialEnqueueError extends HoldfastError {
+  override readonly name = 'PartialEnqueueError'
+  readonly inserted: number
+  readonly duplicates: number
+  /** How many failed; `failures` lists the first 1,000 of them by index. */
+  readonly failed: number
+  readonly failures: readonly EnqueueFailure[]
+
+  constructor(
+    counts: { inserted: number; duplicates: number; failed: number },
+    failures: readonly EnqueueFailure[],
+  ) {
+    const first = failures[0]
+    const example = first === undefined ? '' : ` First, at index ${first.index}: ${first.error.message}`
+    super('HF_PARTIAL_ENQUEUE', `${counts.failed} of the jobs could not be enqueued.${example}`, {
+      cause: first?.error,
+    })
+    this.inserted = counts.inserted
+    this.duplicates = counts.duplicates
+    this.failed = counts.failed
+    this.failures = failures
+  }
+}
+
+export interface InputIssue {
+  /** Dotted path into the input; empty where the input as a whole is meant. */
+  readonly path: string
+  readonly message: string
+}
+
+/** A job's schema refused an input, at the enqueue or (after a deploy) before the handler. */
+export class InvalidInputError extends HoldfastError {
+  override readonly name = 'InvalidInputError'
+  readonly issues: readonly InputIssue[]
+
+  constructor(jobName: string, issues: readonly InputIssue[]) {
+    const listed = issues
+      .slice(0, 5)
+      .map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`))
+    const more = issues.length > listed.length ? `; and ${issues.length - listed.length} more` : ''
+    super('HF_INVALID_INPUT', `The input of job "${jobName}" is not valid. ${listed.join('; ')}${more}`)
+    this.issues = issues
+  }
+}
+
+/** Why a running attempt was told to end. */
+export type AbortWhy = 'shutdown' | 'timeout' | 'lease_lost' | 'cancelled'
+
+/** The `reason` of the signal that a handler gets. */
+export class Aborted extends HoldfastError {
+  override readonly name = 'Aborted'
+  readonly why: AbortWhy
+
+  constructor(why: AbortWhy, message: string) {
+    super('HF_ABORTED', message)
+    this.why = why
+  }
+}
+
+// ── what a handler throws to say what its failure means ──────────────────────────────────────────────────────────
+
+/** Retrying cannot help: straight to the dead letters. */
+export class Fatal extends Error {
+  override readonly name = 'Fatal'
+}
+
+/** A failure that knows when trying again makes sense; uses an attempt. */
+export class RetryIn extends Error {
+  override readonly name = 'RetryIn'
+  readonly delay: number | string
+
+  constructor(
+    delay: number | string,
+    message = 'The handler asked to be retried.',
+    options?: { cause?: unknown },
+  ) {
+    super(message, options)
+    this.delay = delay
+  }
+}
+
+/** Something this job needs is known to be down: parked for a while, without using an attempt. */
+export class DependencyDown extends Error {
+  override readonly name = 'DependencyDown'
+  readonly dependency: string
+  readonly retryAfter: number | string | undefined
+
+  constructor(dependency: string, options: { retryAfter?: number | string; cause?: unknown } = {}) {
+    super(`${dependency} is down.`, 'cause' in options ? { cause: options.cause } : undefined)
+    this.dependency = dependency
+    this.retryAfter = options.retryAfter
+  }
+}
+
+/** Memory, disk, file handles or a quota ran out: backed off further than a plain failure, and the worker slows down. */
+export class ResourcesExhausted extends Error {
+  override readonly name = 'ResourcesExhausted'
+}

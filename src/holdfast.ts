@@ -1,0 +1,182 @@
+/** holdfast(): composes all the parts into the object that users hold. */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { Core } from './client/core.ts'
+import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
+import { readSettings, type ClientOptions, type QueueConfig } from './client/options.ts'
+import type { Contract, ContractOptions, Item, Job, JobWithRun, Raw, Returned } from './client/types.ts'
+import type { RunFunction } from './job/context.ts'
+import { readDefinition, readQueue, type RawDefinition } from './job/definition.ts'
+import type { Events } from './job/events.ts'
+import type { Middleware, MiddlewareArgs, Next } from './job/middleware.ts'
+import { toError } from './job/settlement.ts'
+import { systemClock } from './std/clock.ts'
+import { Emitter, type Listener } from './std/emitter.ts'
+import { systemRandom } from './std/random.ts'
+import { storeFrom } from './stores/from-url.ts'
+import type { QueueStatus } from './stores/store.ts'
+import { consoleLogger } from './telemetry/console-logger.ts'
+import { logEvents, type PinoLike } from './telemetry/log.ts'
+import type { MessageQueue } from './worker/message-queue.ts'
+import type { WorkOptions } from './worker/options.ts'
+import { Hub, type RunningWorker } from './hub.ts'
+
+export interface Options<Queues extends Record<string, QueueConfig>> extends ClientOptions<Queues> {
+  /** A pino logger, or anything with its debug, info, warn and error; false for none. @default warnings to stderr */
+  readonly logger?: PinoLike | false
+}
+
+export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
+  /** Defines a job: its name, its input's schema, its handler. */
+  job<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
+    definition: JobWithRun<N, S, Q, Ctx, R>,
+  ): Job<N, Raw<S>, Returned<R>, Q>
+  /** Defines a job without its handler, for code that only enqueues it. */
+  contract<
+    const N extends string,
+    S extends StandardSchemaV1 | undefined = undefined,
+    O extends StandardSchemaV1 | undefined = undefined,
+  >(
+    definition: ContractOptions<N, S, O, Q>,
+  ): Contract<N, S, O, Q, Ctx>
+  /** Adds code around the handlers of all jobs that are defined through the result. */
+  use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E>
+  /** Enqueues different jobs in one step: all of them or none. At most 1,000. */
+  enqueueMany(items: readonly Item[]): Promise<{ readonly inserted: number; readonly ids: readonly string[] }>
+  /** A queue to send messages to and to pull them from by hand. */
+  queue(name: Q): MessageQueue
+  /** Starts a worker in this process. */
+  work(options?: WorkOptions<Q>): Promise<RunningWorker>
+  on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void
+  /** Once this resolves, no worker claims from the queue. */
+  pause(queue: Q): Promise<void>
+  resume(queue: Q): Promise<void>
+  /** What waits, runs and has ended, queue by queue. */
+  queues(): Promise<readonly QueueStatus[]>
+  /** Stops the workers and gives the store back. */
+  close(): Promise<void>
+}
+
+export function holdfast<const Queues extends Record<string, QueueConfig> = { default: QueueConfig }>(
+  options: Options<Queues> = {},
+): Holdfast<Extract<keyof Queues, string>, object> {
+  const settings = readSettings(options, process.env)
+  const world = {
+    store: storeFrom(settings.store, systemClock, systemRandom),
+    clock: systemClock,
+    random: systemRandom,
+  }
+  const events = new Emitter<Events>((error, event) => {
+    // A listener of this event that fails as well has had its say.
+    if (event !== 'listener.failed') events.emit('listener.failed', { event, error: toError(error) })
+  })
+  if (options.logger !== false) logEvents(events, options.logger ?? defaultLogger())
+  return new HoldfastObject(new Hub(new Core(world, settings, events)), [])
+}
+
+function defaultLogger(): PinoLike {
+  const sink = process.stderr
+  const tty = sink.isTTY
+  return consoleLogger({
+    sink,
+    clock: systemClock,
+    level: 'warn',
+    format: tty ? 'tidy' : 'json',
+    colour: tty,
+  })
+}
+
+class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
+  readonly #hub: Hub
+  readonly #middleware: readonly Middleware[]
+
+  constructor(hub: Hub, middleware: readonly Middleware[]) {
+    this.#hub = hub
+    this.#middleware = middleware
+    Hub.attach(this, hub)
+  }
+
+  job<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
+    definition: JobWithRun<N, S, Q, Ctx, R>,
+  ): Job<N, Raw<S>, Returned<R>, Q> {
+    return sealJob(this.#hub.core, this.#define(definition)) as object as Job<N, Raw<S>, Returned<R>, Q>
+  }
+
+  contract<
+    const N extends string,
+    S extends StandardSchemaV1 | undefined = undefined,
+    O extends StandardSchemaV1 | undefined = undefined,
+  >(definition: ContractOptions<N, S, O, Q>): Contract<N, S, O, Q, Ctx> {
+    const { core } = this.#hub
+    const job = this.#define(definition)
+    const implement = (run: unknown): object => {
+      core.registry.implement(definition.name, run as RunFunction)
+      return sealJob(core, { ...job })
+    }
+    return sealJob(core, { ...job, implement }) as object as Contract<N, S, O, Q, Ctx>
+  }
+
+  #define(definition: object): UntypedJob {
+    const { core } = this.#hub
+    const { retry, jobTimeoutMs: timeoutMs } = core.settings
+    const defaults = { queues: core.queues.names, retry, timeoutMs, middleware: this.#middleware }
+    const read = readDefinition(definition as RawDefinition, defaults)
+    core.registry.add(read)
+    return jobObject(core, read.name)
+  }
+
+  use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E> {
+    return new HoldfastObject(this.#hub, [...this.#middleware, middleware as unknown as Middleware])
+  }
+
+  async enqueueMany(items: readonly Item[]): Promise<{ inserted: number; ids: readonly string[] }> {
+    const { core } = this.#hub
+    const answers = await core.enqueuer.together(
+      items.map(({ job, input, options }) => ({ definition: core.jobNamed(job), input, options })),
+    )
+    return {
+      inserted: answers.filter((answer) => answer.outcome === 'inserted').length,
+      ids: answers.map((answer) => answer.id),
+    }
+  }
+
+  queue(name: Q): MessageQueue {
+    return this.#hub.messageQueue(name)
+  }
+
+  work(options: WorkOptions<Q> = {}): Promise<RunningWorker> {
+    return this.#hub.startWorker(options)
+  }
+
+  on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
+    return this.#hub.core.events.on(event, listener)
+  }
+
+  async pause(queue: Q): Promise<void> {
+    await this.#setPaused(queue, true)
+    this.#hub.core.events.emit('queue.paused', { queue })
+  }
+
+  async resume(queue: Q): Promise<void> {
+    await this.#setPaused(queue, false)
+    this.#hub.core.events.emit('queue.resumed', { queue })
+  }
+
+  async #setPaused(queue: string, paused: boolean): Promise<void> {
+    const { connection, queues } = this.#hub.core
+    const name = readQueue(queue, queues.names)
+    const doing = `${paused ? 'pause' : 'resume'} queue "${name}"`
+    await connection.persist(doing, (store) => store.admin.setPaused(name, paused))
+  }
+
+  queues(): Promise<readonly QueueStatus[]> {
+    return this.#hub.core.connection.call('count jobs', (store) => store.admin.queues())
+  }
+
+  close(): Promise<void> {
+    return this.#hub.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}

@@ -1,0 +1,117 @@
+/** What is running on behalf of one holdfast(): its workers, its queues by hand, its maintenance. */
+import type { Core } from './client/core.ts'
+import { HoldfastError } from './errors.ts'
+import { readQueue } from './job/definition.ts'
+import { Maintenance } from './maintenance/maintenance.ts'
+import type { Duration } from './std/duration.ts'
+import { MessageQueue } from './worker/message-queue.ts'
+import { readWorkOptions, type WorkOptions } from './worker/options.ts'
+import { Worker, type WorkerHealth } from './worker/worker.ts'
+
+/** A running worker, as users hold it. */
+export interface RunningWorker extends AsyncDisposable {
+  readonly id: string
+  health(): WorkerHealth
+  /** No new jobs; running ones may finish until `drain` is over. @default drain is the worker's grace */
+  stop(options?: { readonly drain?: Duration }): Promise<void>
+}
+
+/** The hub of each holdfast() object: for the test kit and the CLI, which need what users do not. */
+const HUB = Symbol.for('holdfast.hub')
+
+export class Hub {
+  readonly core: Core
+  readonly #workers = new Set<Worker>()
+  readonly #messageQueues = new Map<string, MessageQueue>()
+  #maintenance: Maintenance | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(core: Core) {
+    this.core = core
+  }
+
+  static attach(object: object, hub: Hub): void {
+    Object.defineProperty(object, HUB, { value: hub })
+  }
+
+  static of(object: object): Hub {
+    const hub = (object as { [HUB]?: Hub })[HUB]
+    if (hub === undefined)
+      throw new HoldfastError('HF_BAD_OPTION', 'This is not an object made by holdfast().')
+    return hub
+  }
+
+  get working(): boolean {
+    return this.#workers.size > 0
+  }
+
+  async startWorker(options: WorkOptions): Promise<RunningWorker> {
+    this.#refuseWhenClosed('start a worker')
+    const settings = readWorkOptions(this.core, options)
+    const worker = new Worker(this.core, settings)
+    await worker.start()
+    this.#workers.add(worker)
+    await this.#maintain(settings.leaseMs)
+    const stop: RunningWorker['stop'] = async (how) => {
+      await worker.stop(how)
+      this.#workers.delete(worker)
+      if (this.#workers.size === 0 && this.#messageQueues.size === 0) await this.#stopMaintenance()
+    }
+    if (options.signal !== undefined) stopOnAbort(options.signal, stop)
+    return {
+      get id() {
+        return worker.id
+      },
+      health: () => worker.health(),
+      stop,
+      [Symbol.asyncDispose]: () => stop(),
+    }
+  }
+
+  messageQueue(name: string): MessageQueue {
+    let queue = this.#messageQueues.get(name)
+    if (queue === undefined) {
+      queue = new MessageQueue(this.core, readQueue(name, this.core.queues.names), (leaseMs) =>
+        this.#maintain(leaseMs),
+      )
+      this.#messageQueues.set(name, queue)
+    }
+    return queue
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.stop()))
+    this.#workers.clear()
+    await Promise.all([...this.#messageQueues.values()].map((queue) => queue.close()))
+    await this.#stopMaintenance()
+    await this.core.connection.close()
+  }
+
+  /** One for all workers and queues of this holdfast(). */
+  async #maintain(leaseMs: number): Promise<void> {
+    if (this.#maintenance !== undefined) return
+    this.#maintenance = new Maintenance(this.core, leaseMs)
+    await this.#maintenance.start()
+  }
+
+  async #stopMaintenance(): Promise<void> {
+    const maintenance = this.#maintenance
+    this.#maintenance = undefined
+    await maintenance?.stop()
+  }
+
+  #refuseWhenClosed(doing: string): void {
+    if (this.#closing !== undefined)
+      throw new HoldfastError('HF_CLOSED', `This Holdfast is closed: could not ${doing}.`)
+  }
+}
+
+function stopOnAbort(signal: AbortSignal, stop: () => Promise<void>): void {
+  if (signal.aborted) void stop()
+  else signal.addEventListener('abort', () => void stop(), { once: true })
+}

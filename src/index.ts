@@ -1,0 +1,37 @@
+/** `holdfast`: the public surface, name by name. */
+export { holdfast, type Holdfast, type Options } from './holdfast.ts'
+export type { RunningWorker } from './hub.ts'
+export type { Handle, JobUpdate } from './client/handle.ts'
+export type { KeepOptions, QueueConfig } from './client/options.ts'
+export type { AnyJob, Contract, Item, Job, Jsonify } from './client/types.ts'
+export {
+  Aborted,
+  DependencyDown,
+  ERROR_HINTS,
+  Fatal,
+  HoldfastError,
+  InvalidInputError,
+  PartialEnqueueError,
+  ResourcesExhausted,
+  RetryIn,
+  type AbortWhy,
+  type EnqueueFailure,
+  type ErrorCode,
+  type InputIssue,
+} from './errors.ts'
+export type { JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
+export type { Instant } from './job/duration.ts'
+export type { Events } from './job/events.ts'
+export type { FailureKind } from './job/failure.ts'
+export type { MiddlewareArgs, Next } from './job/middleware.ts'
+export type { EnqueueOptions } from './job/new-job.ts'
+export type { Aging, Priority } from './job/rank.ts'
+export type { Backoff, RetryOptions, RetryPolicy } from './job/retry.ts'
+export type { JobState } from './job/states.ts'
+export type { Unique } from './job/unique.ts'
+export type { Duration } from './std/duration.ts'
+export type { QueueStatus } from './stores/store.ts'
+export type { PinoLike } from './telemetry/log.ts'
+export type { GetOptions, Message, MessageQueue, SendOptions } from './worker/message-queue.ts'
+export type { WorkOptions } from './worker/options.ts'
+export type { WorkerHealth } from './worker/worker.ts'

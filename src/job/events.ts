@@ -1,0 +1,90 @@
+/** Everything that Holdfast tells about itself in this process. Logs and metrics are listeners of these. */
+import type { FailureKind } from './failure.ts'
+import type { LogLevel } from './record.ts'
+
+/** Which attempt of which job, where. */
+export interface AttemptFacts {
+  readonly id: string
+  readonly job: string
+  readonly queue: string
+  readonly worker: string
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly correlationId: string
+}
+
+interface AttemptEnd extends AttemptFacts {
+  /** From when the job was due to when it was claimed, by the store's clock. */
+  readonly waitMs: number
+  /** How long the handler ran. */
+  readonly durationMs: number
+}
+
+export interface Events {
+  'job.enqueued': {
+    readonly id: string
+    readonly job: string
+    readonly queue: string
+    readonly duplicate: boolean
+  }
+  'job.started': AttemptFacts & { readonly waitMs: number }
+  // The ends of an attempt are told once the store has written them.
+  'job.completed': AttemptEnd
+  'job.failed': AttemptEnd & {
+    readonly error: Error
+    readonly kind: FailureKind
+    readonly fingerprint: string
+    /** No attempt is left, or none would help: it is a dead letter. */
+    readonly final: boolean
+    readonly retryInMs: number | null
+  }
+  'job.snoozed': AttemptEnd & { readonly delayMs: number; readonly error: Error | null }
+  'job.released': AttemptEnd
+  'job.cancelled': AttemptEnd & { readonly reason: string | null }
+  /** The lease was gone when the attempt ended: nothing of it was written. */
+  'job.lost': AttemptEnd
+  'job.progress': AttemptFacts & {
+    readonly done: number
+    readonly total: number | null
+    readonly note: string | null
+  }
+  'job.log': AttemptFacts & {
+    readonly level: LogLevel
+    readonly message: string
+    readonly fields: Record<string, unknown>
+  }
+  /** A handler goes on although its signal fired; its slot stays taken until it returns. */
+  'job.stuck': AttemptFacts & { readonly why: string }
+  /** A promise that a handler left behind was rejected after the handler had returned. */
+  'job.unhandled': AttemptFacts & { readonly error: Error }
+  /** A lost worker's job was taken back. */
+  'job.rescued': {
+    readonly id: string
+    readonly job: string
+    readonly queue: string
+    readonly worker: string
+    readonly crashes: number
+    readonly to: 'scheduled' | 'dead' | 'cancelled'
+  }
+  'worker.started': {
+    readonly worker: string
+    readonly queues: readonly string[]
+    readonly concurrency: number
+  }
+  'worker.stopping': { readonly worker: string; readonly running: number }
+  'worker.stopped': { readonly worker: string; readonly released: number }
+  /** The worker's lease was taken away: it goes on under a new id. */
+  'worker.reborn': { readonly worker: string; readonly before: string; readonly abandoned: number }
+  /** The worker paused its claims because a job ran out of resources. */
+  'worker.slowed': { readonly worker: string; readonly pauseMs: number; readonly job: string }
+  /** Another worker was found dead. */
+  'worker.lost': { readonly worker: string; readonly jobs: number }
+  'leader.elected': { readonly candidate: string }
+  'leader.lost': { readonly candidate: string }
+  'duty.failed': { readonly duty: string; readonly error: Error }
+  'store.down': { readonly doing: string; readonly error: Error }
+  'store.up': { readonly downMs: number }
+  'queue.paused': { readonly queue: string }
+  'queue.resumed': { readonly queue: string }
+  'listener.failed': { readonly event: string; readonly error: Error }
+}

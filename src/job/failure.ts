@@ -1,0 +1,77 @@
+/** What a thrown value means for the job, and the record of it that is kept. Never throws, whatever was thrown. */
+import { Aborted, DependencyDown, Fatal, HoldfastError, ResourcesExhausted } from '../errors.ts'
+import { describeError } from '../std/text.ts'
+import { fingerprintOf } from './fingerprint.ts'
+
+/**
+ * transient → retry · permanent → dead letter at once · dependency_down → parked, no attempt used ·
+ * resources_exhausted → backed off further, worker slows down · timeout, cancelled, lease_lost, worker_lost → what
+ * happened to the attempt rather than in it.
+ */
+export type FailureKind =
+  | 'transient'
+  | 'permanent'
+  | 'dependency_down'
+  | 'resources_exhausted'
+  | 'timeout'
+  | 'cancelled'
+  | 'lease_lost'
+  | 'worker_lost'
+
+/** One attempt's error as it is stored: cleaned, bounded, and safe to show. */
+export interface AttemptError {
+  readonly kind: FailureKind
+  readonly name: string
+  readonly message: string
+  readonly code: string | null
+  readonly stack: string | null
+  /** Equal for errors that are the same but for ids, numbers and paths. */
+  readonly fingerprint: string
+  readonly attempt: number
+}
+
+const EXHAUSTED_CODES: ReadonlySet<unknown> = new Set([
+  'ENOMEM',
+  'ENOSPC',
+  'EDQUOT',
+  'EMFILE',
+  'ENFILE',
+  'ERR_WORKER_OUT_OF_MEMORY',
+])
+
+export function classify(thrown: unknown): FailureKind {
+  if (thrown instanceof Fatal) return 'permanent'
+  if (thrown instanceof DependencyDown) return 'dependency_down'
+  if (thrown instanceof ResourcesExhausted) return 'resources_exhausted'
+  if (thrown instanceof Aborted) return KIND_OF_ABORT[thrown.why]
+  if (thrown instanceof HoldfastError) {
+    if (thrown.code === 'HF_ATTEMPT_TIMEOUT') return 'timeout'
+    return thrown.code === 'HF_INVALID_INPUT' ? 'permanent' : 'transient'
+  }
+  return EXHAUSTED_CODES.has(codeOf(thrown)) ? 'resources_exhausted' : 'transient'
+}
+
+const KIND_OF_ABORT = {
+  timeout: 'timeout',
+  cancelled: 'cancelled',
+  lease_lost: 'lease_lost',
+  // A handler that lets the shutdown's abort escape is interrupted, not failed; should it be asked, it may run again.
+  shutdown: 'transient',
+} as const
+
+function codeOf(thrown: unknown): unknown {
+  try {
+    return (thrown as { code?: unknown } | null | undefined)?.code
+  } catch {
+    return undefined
+  }
+}
+
+export function attemptError(
+  thrown: unknown,
+  attempt: number,
+  kind: FailureKind = classify(thrown),
+): AttemptError {
+  const described = describeError(thrown)
+  return { kind, ...described, fingerprint: fingerprintOf(described), attempt }
+}

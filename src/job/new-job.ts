@@ -1,0 +1,169 @@
+/** Everything that is decided about a job before it is written: a pure step from definition, input and options. */
+import { HoldfastError } from '../errors.ts'
+import type { Duration } from '../std/duration.ts'
+import { encodeStrict, JsonRejected } from '../std/json.ts'
+import { readDuration, readInstant, type Instant } from './duration.ts'
+import { readQueue, type JobDefinition } from './definition.ts'
+import type { JobId } from './ids.ts'
+import { headStartMs, readPriority, type Priority } from './rank.ts'
+import type { Due, Envelope, NewJob } from './record.ts'
+import { resolveRetry, type RetryOptions } from './retry.ts'
+import { readUnique, type Unique } from './unique.ts'
+
+export interface EnqueueOptions<Q extends string = string> {
+  /** @default the job's queue */
+  readonly queue?: Q
+  /** @default the job's priority */
+  readonly priority?: Priority
+  /** Runs after this long; not together with `at`. */
+  readonly in?: Duration
+  /** Runs at this time; not together with `in`. */
+  readonly at?: Instant
+  /** @default what the job's `unique` says */
+  readonly unique?: Unique
+  readonly tags?: readonly string[]
+  /** Overrides parts of the job's policy for this one. */
+  readonly retry?: RetryOptions
+  /** @default the job's timeout */
+  readonly timeout?: Duration
+  /** @default that of the job whose handler enqueues, else the new job's own id */
+  readonly correlationId?: string
+  /** Small texts that travel with the job, on top of those of the job whose handler enqueues. */
+  readonly metadata?: Readonly<Record<string, string>>
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  'queue',
+  'priority',
+  'in',
+  'at',
+  'unique',
+  'tags',
+  'retry',
+  'timeout',
+  'correlationId',
+  'metadata',
+])
+
+/** What a job enqueued from inside a handler takes over from the handler's own job. */
+export interface Inherited {
+  readonly correlationId: string
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+export interface QueueRules {
+  readonly names: readonly string[]
+  agingMs(queue: string): number
+}
+
+const NO_TAGS: readonly string[] = Object.freeze([])
+const NO_LIMITS: readonly string[] = Object.freeze([])
+const NO_METADATA: Readonly<Record<string, string>> = Object.freeze({})
+const PLAIN_ENVELOPE: Envelope = Object.freeze({
+  correlationId: null,
+  tags: NO_TAGS,
+  metadata: NO_METADATA,
+  retry: null,
+  timeoutMs: null,
+})
+const NOW: Due = Object.freeze({ inMs: 0 })
+
+export interface NewJobParts {
+  readonly id: JobId
+  readonly definition: JobDefinition
+  readonly input: unknown
+  /** The input as JSON text. */
+  readonly payload: string
+  readonly options: EnqueueOptions
+  readonly queues: QueueRules
+  readonly inherited: Inherited | undefined
+}
+
+export function newJob({ id, definition, input, payload, options, queues, inherited }: NewJobParts): NewJob {
+  for (const field in options) if (!FIELDS.has(field)) throw bad(`Enqueue option "${field}" does not exist.`)
+  const queue = options.queue === undefined ? definition.queue : readQueue(options.queue, queues.names)
+  const priority = options.priority === undefined ? definition.priority : readPriority(options.priority)
+  const retry = resolveRetry(options.retry, definition.retry)
+  const unique = options.unique ?? definition.unique?.(input)
+  return {
+    id,
+    name: definition.name,
+    queue,
+    payload,
+    priority,
+    headStartMs: headStartMs(priority, queues.agingMs(queue)),
+    maxAttempts: retry.attempts,
+    maxCrashes: retry.crashes,
+    group: null,
+    limits: NO_LIMITS,
+    envelope: readEnvelope(options, inherited),
+    due: readDue(options),
+    unique: unique === undefined ? null : readUnique(definition.name, unique),
+  }
+}
+
+function readDue(options: EnqueueOptions): Due {
+  if (options.in !== undefined && options.at !== undefined) throw bad('`in` and `at` cannot both be given.')
+  if (options.in !== undefined) return { inMs: readDuration(options.in, 'in', { orZero: true }) }
+  if (options.at !== undefined) return { atMs: readInstant(options.at, 'at') }
+  return NOW
+}
+
+function readEnvelope(options: EnqueueOptions, inherited: Inherited | undefined): Envelope {
+  const { tags, retry, timeout, correlationId, metadata } = options
+  const plain = tags ?? retry ?? timeout ?? correlationId ?? metadata ?? inherited
+  if (plain === undefined) return PLAIN_ENVELOPE
+  return {
+    correlationId:
+      correlationId === undefined
+        ? (inherited?.correlationId ?? null)
+        : readText(correlationId, 'correlationId', 200),
+    tags: tags === undefined ? NO_TAGS : readTags(tags),
+    metadata: readMetadata(metadata, inherited?.metadata),
+    retry: retry === undefined ? null : readStoredRetry(retry),
+    timeoutMs: timeout === undefined ? null : readDuration(timeout, 'timeout'),
+  }
+}
+
+/** A policy that travels with the job must survive JSON; functions belong into the definition. */
+function readStoredRetry(retry: RetryOptions): RetryOptions {
+  for (const [field, value] of Object.entries(retry)) {
+    if (typeof value === 'function')
+      throw bad(`retry.${field} is a function, which cannot be stored with a job.`)
+  }
+  return { ...retry }
+}
+
+function readTags(tags: unknown): readonly string[] {
+  if (!Array.isArray(tags) || tags.length > 50) throw bad('tags must be a list of at most 50 texts.')
+  return tags.map((tag, index) => readText(tag, `tags[${index}]`, 200))
+}
+
+const METADATA_LIMITS = { maxBytes: 8 * 1024, maxDepth: 1 }
+
+function readMetadata(
+  own: Readonly<Record<string, string>> | undefined,
+  inherited: Readonly<Record<string, string>> | undefined,
+): Readonly<Record<string, string>> {
+  if (own === undefined) return inherited ?? NO_METADATA
+  if (typeof own !== 'object' || own === null) throw bad('metadata must be an object of texts.')
+  for (const [key, value] of Object.entries(own)) readText(value, `metadata.${key}`, 4_000)
+  const metadata = { ...inherited, ...own }
+  try {
+    encodeStrict(metadata, METADATA_LIMITS)
+  } catch (error) {
+    if (!(error instanceof JsonRejected)) throw error
+    throw bad(`metadata cannot be stored: ${error.path} ${error.problem}.`)
+  }
+  return metadata
+}
+
+function readText(value: unknown, option: string, maxChars: number): string {
+  const fits = typeof value === 'string' && value !== '' && value.length <= maxChars
+  if (fits && !value.includes('\0') && value.isWellFormed()) return value
+  throw bad(`${option} must be a text of 1 to ${maxChars} characters without NUL bytes or broken characters.`)
+}
+
+function bad(message: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', message)
+}

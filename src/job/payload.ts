@@ -1,0 +1,58 @@
+/**
+ * The payload gate, at both borders. Before anything is written: the job's schema judges the input, and the strict
+ * codec proves that JSON keeps it as it is. Before the handler: the schema again, because jobs outlive deploys. What is
+ * stored is the raw input, so that defaults and coercions apply when the job runs.
+ */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { HoldfastError, InvalidInputError, type InputIssue } from '../errors.ts'
+import { encodeLossy, encodeStrict, JsonRejected, type JsonLimits } from '../std/json.ts'
+
+export const PAYLOAD_LIMITS: JsonLimits = { maxBytes: 256 * 1024, maxDepth: 128 }
+
+/** JSON text of the input; an input of undefined (a job without one) is stored as null. */
+export function encodePayload(input: unknown, jobName: string, limits: JsonLimits = PAYLOAD_LIMITS): string {
+  if (input === undefined) return 'null'
+  try {
+    return encodeStrict(input, limits)
+  } catch (error) {
+    if (!(error instanceof JsonRejected)) throw error
+    const code = /too (large|deep)/.test(error.problem) ? 'HF_TOO_LARGE' : 'HF_NOT_JSON'
+    throw new HoldfastError(code, `The input of job "${jobName}" ${describe(error)}`, {
+      hint: error.fix,
+      cause: error,
+    })
+  }
+}
+
+function describe(error: JsonRejected): string {
+  return error.path === '$' ? `${error.problem}.` : `cannot be stored: ${error.path} ${error.problem}.`
+}
+
+/** JSON text of what a handler returned: cleaned rather than refused, because the work is already done. */
+export function encodeResult(
+  result: unknown,
+  limits: JsonLimits = PAYLOAD_LIMITS,
+): { json: string | null; dropped: boolean } {
+  if (result === undefined) return { json: null, dropped: false }
+  const { json, bytes } = encodeLossy(result, limits)
+  return { json: json ?? null, dropped: json === undefined && bytes > 0 }
+}
+
+/** The schema's view of a value: a promise only where the schema is asynchronous. */
+export function parseInput(schema: StandardSchemaV1 | undefined, value: unknown, jobName: string): unknown {
+  if (schema === undefined) return value ?? undefined
+  const checked = schema['~standard'].validate(value)
+  return checked instanceof Promise
+    ? checked.then((result) => accept(result, jobName))
+    : accept(checked, jobName)
+}
+
+function accept(result: StandardSchemaV1.Result<unknown>, jobName: string): unknown {
+  if (result.issues === undefined) return result.value
+  throw new InvalidInputError(jobName, result.issues.map(toIssue))
+}
+
+function toIssue(issue: StandardSchemaV1.Issue): InputIssue {
+  const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))
+  return { path: keys.join('.'), message: issue.message }
+}

@@ -1,0 +1,42 @@
+/**
+ * Where a job stands in its queue: due time minus the head start of its priority. All waiting jobs age at the same
+ * rate, so a static number is linear aging: two waiting jobs never change order, and nothing is ever ranked again.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { Duration } from '../std/duration.ts'
+import { readDuration } from './duration.ts'
+
+export const PRIORITY_LEVELS = { urgent: 9, high: 7, normal: 5, low: 3, background: 1 } as const
+
+/** A head start in time: each level is worth the queue's `aging` (a minute unless told), so nothing starves. */
+export type Priority = keyof typeof PRIORITY_LEVELS | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9
+
+/** What one level is worth; 'strict' makes it ten years: a higher priority always goes first. */
+export type Aging = Duration | 'strict'
+
+export const DEFAULT_AGING_MS = 60_000
+const STRICT_AGING_MS = 10 * 365 * 86_400_000
+
+export function readPriority(value: unknown): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 9) return value
+  if (typeof value === 'string' && Object.hasOwn(PRIORITY_LEVELS, value)) {
+    return PRIORITY_LEVELS[value as keyof typeof PRIORITY_LEVELS]
+  }
+  throw new HoldfastError('HF_BAD_OPTION', `priority ${JSON.stringify(value)} is not a priority.`, {
+    hint: `Use ${Object.keys(PRIORITY_LEVELS).join(', ')}, or a whole number from 0 to 9.`,
+  })
+}
+
+export function readAgingMs(value: Aging | undefined, option: string): number {
+  if (value === undefined) return DEFAULT_AGING_MS
+  return value === 'strict' ? STRICT_AGING_MS : readDuration(value, option)
+}
+
+export function headStartMs(priority: number, agingMs: number): number {
+  return priority * agingMs
+}
+
+/** Lower goes first; equal ranks go by id, which is by the time of creation. */
+export function rankOf(dueMs: number, headStart: number): number {
+  return dueMs - headStart
+}

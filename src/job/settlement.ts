@@ -1,0 +1,130 @@
+/**
+ * What becomes of a job after an attempt: one pure function of the job, what happened, and its policy. Stores only
+ * write what this decides, so a rule is tested once and holds on every store.
+ */
+import { DependencyDown, RetryIn } from '../errors.ts'
+import { assertNever } from '../std/never.ts'
+import type { Random } from '../std/random.ts'
+import { readDuration } from './duration.ts'
+import { attemptError, type AttemptError, type FailureKind } from './failure.ts'
+import { jittered, retryDelayMs, type ResolvedRetry } from './retry.ts'
+
+/** How an attempt ended. An attempt whose lease was lost has no outcome: nothing of it may be written. */
+export type Outcome =
+  | { readonly type: 'succeeded'; readonly result: string | null; readonly resultDropped: boolean }
+  | { readonly type: 'failed'; readonly thrown: unknown; readonly kind: FailureKind }
+  | { readonly type: 'snoozed'; readonly delayMs: number }
+  | { readonly type: 'interrupted' }
+  | { readonly type: 'cancelled'; readonly reason: string | null }
+
+/** What is to be written. Delays, not times: only the store's clock says when. */
+export type Settlement =
+  | { readonly type: 'completed'; readonly result: string | null; readonly resultDropped: boolean }
+  | { readonly type: 'retry'; readonly delayMs: number; readonly error: AttemptError }
+  | { readonly type: 'dead'; readonly error: AttemptError }
+  /** Scheduled again; the attempt is handed back. */
+  | { readonly type: 'snooze'; readonly delayMs: number; readonly error: AttemptError | null }
+  /** Ready again where it stood; the attempt is handed back. */
+  | { readonly type: 'release' }
+  | { readonly type: 'cancelled'; readonly reason: string | null }
+
+interface Attempted {
+  readonly attempt: number
+  readonly maxAttempts: number
+}
+
+const PARKED_MS = 30_000
+const EXHAUSTED_MIN_MS = 15_000
+
+export function settlementFor(
+  job: Attempted,
+  outcome: Outcome,
+  policy: ResolvedRetry,
+  random: Random,
+): Settlement {
+  switch (outcome.type) {
+    case 'succeeded':
+      return { type: 'completed', result: outcome.result, resultDropped: outcome.resultDropped }
+    case 'snoozed':
+      return { type: 'snooze', delayMs: outcome.delayMs, error: null }
+    case 'interrupted':
+      // Not the job's fault, so the attempt is handed back.
+      return { type: 'release' }
+    case 'cancelled':
+      return { type: 'cancelled', reason: outcome.reason }
+    case 'failed':
+      return failureSettlement(job, outcome.thrown, outcome.kind, policy, random)
+    default:
+      return assertNever(outcome)
+  }
+}
+
+function failureSettlement(
+  job: Attempted,
+  thrown: unknown,
+  kind: FailureKind,
+  policy: ResolvedRetry,
+  random: Random,
+): Settlement {
+  if (kind === 'dependency_down') {
+    const delayMs = jittered(ownDelayMs(thrown) ?? PARKED_MS, policy.jitter, random)
+    return { type: 'snooze', delayMs, error: attemptError(thrown, job.attempt, kind) }
+  }
+  const refusal = kind === 'permanent' ? thrown : refusedBy(policy, thrown, job.attempt)
+  if (refusal !== undefined) return { type: 'dead', error: attemptError(refusal, job.attempt, 'permanent') }
+  const error = attemptError(thrown, job.attempt, kind)
+  if (job.attempt >= job.maxAttempts) return { type: 'dead', error }
+  return { type: 'retry', delayMs: delayAfter(thrown, kind, job.attempt, policy, random), error }
+}
+
+/** What the job's `when` refuses to retry; should `when` itself throw, that is a bug which retrying cannot mend. */
+function refusedBy(policy: ResolvedRetry, thrown: unknown, attempt: number): unknown {
+  if (policy.when === undefined) return undefined
+  try {
+    return policy.when(toError(thrown), attempt) ? undefined : thrown
+  } catch (error) {
+    return error
+  }
+}
+
+function delayAfter(
+  thrown: unknown,
+  kind: FailureKind,
+  attempt: number,
+  policy: ResolvedRetry,
+  random: Random,
+): number {
+  const own = ownDelayMs(thrown)
+  if (own !== undefined) return own
+  let delayMs: number
+  try {
+    delayMs = retryDelayMs(policy, attempt, thrown, random)
+  } catch {
+    // A backoff function that throws or answers nonsense must not keep the failure from being written.
+    delayMs = jittered(policy.maxDelayMs, policy.jitter, random)
+  }
+  return kind === 'resources_exhausted'
+    ? Math.max(delayMs, jittered(EXHAUSTED_MIN_MS, policy.jitter, random))
+    : delayMs
+}
+
+function ownDelayMs(thrown: unknown): number | undefined {
+  const asked =
+    thrown instanceof RetryIn
+      ? thrown.delay
+      : thrown instanceof DependencyDown
+        ? thrown.retryAfter
+        : undefined
+  if (asked === undefined) return undefined
+  try {
+    return readDuration(asked, 'delay', { orZero: true })
+  } catch {
+    return undefined
+  }
+}
+
+/** Policies are promised an Error, and code throws anything. */
+export function toError(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown
+  return new Error(attemptError(thrown, 0, 'transient').message, { cause: thrown })
+}

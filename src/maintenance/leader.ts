@@ -1,0 +1,81 @@
+/**
+ * Who does the upkeep. One candidate leads at a time; an election that fails for any reason means "not the leader".
+ * Nothing depends on there being only one: every duty is an atomic step that is harmless when two take it.
+ */
+import type { Core } from '../client/core.ts'
+import type { WorkerId } from '../job/ids.ts'
+
+export class Leader {
+  readonly #core: Core
+  readonly #candidate: WorkerId
+  readonly #ttlMs: number
+  #leadsUntilMs = 0
+  #wasLeading = false
+  /** Since when every election was answered in time: how long the store has been seen without a break. */
+  #seenSinceMs: number | undefined
+  #lastSeenMs = 0
+
+  constructor(core: Core, ttlMs: number) {
+    this.#core = core
+    this.#candidate = core.ids.worker()
+    this.#ttlMs = ttlMs
+  }
+
+  get leads(): boolean {
+    return this.#now() < this.#leadsUntilMs
+  }
+
+  /** For how long the store has been in sight without a break. */
+  get seenForMs(): number {
+    const brokenOff = this.#now() - this.#lastSeenMs > this.#ttlMs
+    return this.#seenSinceMs === undefined || brokenOff ? 0 : this.#now() - this.#seenSinceMs
+  }
+
+  /** How often to stand for election: twice within a term, so that one lost call costs nothing. */
+  get intervalMs(): number {
+    return this.#ttlMs / 3
+  }
+
+  async elect(): Promise<void> {
+    const sentMs = this.#now()
+    try {
+      const won = await this.#core.connection.call(
+        'elect a leader',
+        (store) => store.upkeep.lead(this.#candidate, this.#ttlMs),
+        this.#ttlMs / 2,
+      )
+      this.#noteSeen(sentMs)
+      // From when it was sent, less a margin: by the store's clock the term may have begun that early.
+      this.#leadsUntilMs = won ? sentMs + this.#ttlMs * 0.9 : 0
+    } catch {
+      this.#seenSinceMs = undefined
+      this.#leadsUntilMs = 0
+    }
+    this.#tell()
+  }
+
+  async resign(): Promise<void> {
+    if (!this.leads) return
+    this.#leadsUntilMs = 0
+    await this.#core.connection
+      .call('resign', (store) => store.upkeep.resign(this.#candidate), this.#ttlMs / 2)
+      .catch(() => undefined)
+  }
+
+  #noteSeen(sentMs: number): void {
+    if (this.#seenSinceMs === undefined || sentMs - this.#lastSeenMs > this.#ttlMs) this.#seenSinceMs = sentMs
+    this.#lastSeenMs = this.#now()
+  }
+
+  #tell(): void {
+    if (this.leads === this.#wasLeading) return
+    this.#wasLeading = this.leads
+    const event = { candidate: this.#candidate as string }
+    if (this.#wasLeading) this.#core.events.emit('leader.elected', event)
+    else this.#core.events.emit('leader.lost', event)
+  }
+
+  #now(): number {
+    return this.#core.clock.monotonicMs()
+  }
+}

@@ -1,0 +1,93 @@
+/** Runs the duties, each in a loop of its own, for as long as this process leads. */
+import type { Core } from '../client/core.ts'
+import { toError } from '../job/settlement.ts'
+import { Bell } from '../std/bell.ts'
+import { sleep } from '../std/clock.ts'
+import type { Duty } from './duty.ts'
+import { Leader } from './leader.ts'
+import { promoter } from './promoter.ts'
+import { pruner } from './pruner.ts'
+import { rescuer } from './rescuer.ts'
+
+const LONGEST_TERM_MS = 10_000
+const AFTER_FAILURE_MS = 1_000
+
+interface DutyLoop {
+  readonly duty: Duty
+  readonly bell: Bell
+}
+
+export class Maintenance {
+  readonly #core: Core
+  readonly #leader: Leader
+  readonly #loops: readonly DutyLoop[]
+  readonly #electionBell: Bell
+  #stopped = false
+  #done: Promise<unknown> | undefined
+  #unsubscribe: (() => Promise<void>) | undefined
+
+  constructor(core: Core, leaseMs: number) {
+    this.#core = core
+    // A dead leader must be replaced well before the leases of its process are over.
+    this.#leader = new Leader(core, Math.min(LONGEST_TERM_MS, leaseMs / 2))
+    this.#electionBell = new Bell(core.clock)
+    this.#loops = [promoter(core), rescuer(core, this.#leader, leaseMs), pruner(core)].map((duty) => ({
+      duty,
+      bell: new Bell(core.clock),
+    }))
+  }
+
+  async start(): Promise<void> {
+    await this.#leader.elect()
+    this.#unsubscribe = await this.#core.connection.call('subscribe to due times', (store) =>
+      store.subscribe((hint) => {
+        if (hint.type === 'due') this.#expect(hint.inMs)
+      }),
+    )
+    this.#done = Promise.all([this.#holdElections(), ...this.#loops.map((loop) => this.#perform(loop))])
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return
+    this.#stopped = true
+    this.#electionBell.ring()
+    for (const { bell } of this.#loops) bell.ring()
+    await this.#unsubscribe?.().catch(() => undefined)
+    await this.#done
+    await this.#leader.resign()
+  }
+
+  /** A job falls due before the promoter would look again. */
+  #expect(inMs: number): void {
+    const [promoting] = this.#loops
+    if (!this.#leader.leads || promoting === undefined) return
+    this.#core.clock.after(inMs, () => promoting.bell.ring())
+  }
+
+  async #holdElections(): Promise<void> {
+    while (!this.#stopped) {
+      await this.#electionBell.wait(this.#leader.intervalMs * (0.9 + this.#core.random.float() * 0.1))
+      if (this.#stopped) return
+      const led = this.#leader.leads
+      await this.#leader.elect()
+      if (!led && this.#leader.leads) for (const { bell } of this.#loops) bell.ring()
+    }
+  }
+
+  async #perform({ duty, bell }: DutyLoop): Promise<void> {
+    const { clock, events } = this.#core
+    while (!this.#stopped) {
+      let againInMs = AFTER_FAILURE_MS
+      if (this.#leader.leads) {
+        try {
+          againInMs = (await duty.run()).againInMs
+        } catch (error) {
+          if (!this.#stopped) events.emit('duty.failed', { duty: duty.name, error: toError(error) })
+        }
+      }
+      if (this.#stopped) return
+      if (againInMs > 0) await bell.wait(againInMs)
+      else await sleep(clock, 0)
+    }
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * Takes back the jobs of workers that died. It takes nothing until it has seen the store for one lease without a
+ * break: after an outage every worker looks dead until it had the chance to send a heartbeat again.
+ */
+import type { Core } from '../client/core.ts'
+import type { RescueAnswer } from '../stores/store.ts'
+import { AT_ONCE_MS, BATCH, type Duty } from './duty.ts'
+import type { Leader } from './leader.ts'
+
+export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
+  const sweepMs = Math.min(leaseMs / 6, 5_000)
+  return {
+    name: 'rescue',
+    async run() {
+      if (leader.seenForMs < leaseMs) return { againInMs: sweepMs }
+      const answer = await core.connection.call('rescue lost jobs', (store) => store.upkeep.rescue(BATCH))
+      tell(core, answer)
+      return {
+        againInMs: answer.jobs.length >= BATCH ? AT_ONCE_MS : sweepMs * (0.8 + core.random.float() * 0.2),
+      }
+    },
+  }
+}
+
+function tell({ events }: Core, { workers, jobs }: RescueAnswer): void {
+  for (const { name, error: _, ...job } of jobs) events.emit('job.rescued', { ...job, job: name })
+  const lost = new Set([...workers, ...jobs.map((job) => job.worker)])
+  for (const worker of lost) {
+    events.emit('worker.lost', { worker, jobs: jobs.filter((job) => job.worker === worker).length })
+  }
+}

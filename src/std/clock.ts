@@ -1,0 +1,52 @@
+/**
+ * Time as a dependency. Everything that waits or looks at the time does it through a `Clock`, which is what lets
+ * tests and simulations run years in milliseconds. `now()` may jump (it is the wall clock); durations are measured
+ * with `monotonicMs()`, which only grows.
+ */
+export interface Clock {
+  /** Milliseconds since 1970; may jump when somebody sets the clock. */
+  now(): number
+  /** Milliseconds since some moment of this process; only grows. */
+  monotonicMs(): number
+  /** Calls `fn` once, after `ms`; 0 means as soon as pending I/O has had its turn. Returns how to call it off. */
+  after(ms: number, fn: () => void): () => void
+}
+
+/** Timers beyond this overflow in Node and fire at once; a longer wait is cut and simply wakes up early. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  after(ms, fn) {
+    if (ms <= 0) {
+      const immediate = setImmediate(fn)
+      return () => clearImmediate(immediate)
+    }
+    const timer = setTimeout(fn, Math.min(ms, LONGEST_TIMER_MS))
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Waits; an abort ends the wait at once by rejecting with the signal's reason. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(asError(signal.reason))
+      return
+    }
+    const onAbort = (): void => {
+      cancel()
+      reject(asError(signal?.reason))
+    }
+    const cancel = clock.after(ms, () => {
+      signal?.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal?.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+export function asError(value: unknown): Error {
+  return value instanceof Error ? value : new Error(String(value))
+}

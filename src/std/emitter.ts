@@ -1,0 +1,44 @@
+/**
+ * Typed events in the process. A listener that throws or rejects never disturbs the emitter nor the other listeners:
+ * what it threw goes to `onListenerError`.
+ */
+export type Listener<Event> = (event: Event) => void | Promise<void>
+
+export class Emitter<Events extends object> {
+  readonly #listeners = new Map<keyof Events, readonly Listener<never>[]>()
+  readonly #onListenerError: (error: unknown, event: keyof Events) => void
+
+  constructor(onListenerError: (error: unknown, event: keyof Events) => void) {
+    this.#onListenerError = onListenerError
+  }
+
+  /** Returns how to stop listening. */
+  on<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): () => void {
+    // A wrapper of its own, so that one function registered twice is also removed once at a time.
+    const own: Listener<Events[Name]> = (event) => listener(event)
+    this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), own])
+    return () => {
+      const left = (this.#listeners.get(name) ?? []).filter((other) => other !== own)
+      if (left.length > 0) this.#listeners.set(name, left)
+      else this.#listeners.delete(name)
+    }
+  }
+
+  /** Whether anybody listens: lets a hot path skip building an event for nobody. */
+  has(name: keyof Events): boolean {
+    return this.#listeners.has(name)
+  }
+
+  emit<Name extends keyof Events>(name: Name, event: Events[Name]): void {
+    const listeners = this.#listeners.get(name) as readonly Listener<Events[Name]>[] | undefined
+    if (listeners === undefined) return
+    for (const listener of listeners) {
+      try {
+        const pending = listener(event)
+        if (pending instanceof Promise) pending.catch((error: unknown) => this.#onListenerError(error, name))
+      } catch (error) {
+        this.#onListenerError(error, name)
+      }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * A clock that stands still until told to move. Timers fire in order of their due time (ties: in the order they were
+ * set), and after each one all promise work that it set off is let run before the next fires, so a test that advances
+ * an hour sees exactly what an hour would have brought.
+ */
+import type { Clock } from './clock.ts'
+import { SortedList } from './sorted-list.ts'
+
+interface Timer {
+  readonly dueMs: number
+  readonly order: number
+  readonly fn: () => void
+}
+
+export class VirtualClock implements Clock {
+  readonly #startMs: number
+  #nowMs: number
+  #order = 0
+  readonly #timers = new SortedList<Timer>((a, b) => a.dueMs - b.dueMs || a.order - b.order)
+
+  constructor(start: number | Date = Date.UTC(2030, 0, 1)) {
+    this.#startMs = Number(start)
+    this.#nowMs = this.#startMs
+  }
+
+  now(): number {
+    return this.#nowMs
+  }
+
+  monotonicMs(): number {
+    return this.#nowMs - this.#startMs
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    const timer: Timer = { dueMs: this.#nowMs + Math.max(0, ms), order: this.#order++, fn }
+    this.#timers.add(timer)
+    return () => void this.#timers.delete(timer)
+  }
+
+  /** When the next timer is due, or undefined where nothing waits. */
+  nextDueMs(): number | undefined {
+    return this.#timers.first()?.dueMs
+  }
+
+  /** Moves the time on, firing what falls due on the way. */
+  async advance(ms: number): Promise<void> {
+    const targetMs = this.#nowMs + ms
+    await letPromisesRun()
+    for (;;) {
+      const timer = this.#timers.first()
+      if (timer === undefined || timer.dueMs > targetMs) break
+      this.#timers.delete(timer)
+      this.#nowMs = Math.max(this.#nowMs, timer.dueMs)
+      timer.fn()
+      await letPromisesRun()
+    }
+    this.#nowMs = targetMs
+  }
+
+  /** Moves the time on, timer by timer, until `done` holds; false if nothing is left that could make it true. */
+  async advanceUntil(done: () => boolean, limitMs = 24 * 3_600_000): Promise<boolean> {
+    const limit = this.#nowMs + limitMs
+    await letPromisesRun()
+    while (!done()) {
+      const next = this.nextDueMs()
+      if (next === undefined || next > limit) return false
+      await this.advance(next - this.#nowMs)
+    }
+    return true
+  }
+}
+
+/** Every promise reaction that can run does so before a macrotask, so one turn of the real loop is enough. */
+export function letPromisesRun(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

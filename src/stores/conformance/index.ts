@@ -1,0 +1,91 @@
+/**
+ * The contract of `store.ts` as tests, for every store: ours and those of others. It depends on no test runner; with
+ * vitest, for example:
+ *
+ * ```ts
+ * import { describe, test } from 'vitest'
+ * storeConformance({ open: openMyStore, runner: { describe, test, skip: (name) => test.skip(name) } })
+ * ```
+ */
+import { cancelTopic } from './cancel.ts'
+import { changeTopic } from './change.ts'
+import { claimTopic } from './claim.ts'
+import { closingTopic } from './closing.ts'
+import { delayedTopic } from './delayed.ts'
+import { enqueueTopic } from './enqueue.ts'
+import { fencingTopic } from './fencing.ts'
+import { leaderTopic } from './leader.ts'
+import { leasesTopic } from './leases.ts'
+import { listingTopic } from './listing.ts'
+import { pauseTopic } from './pause.ts'
+import { pruneTopic } from './prune.ts'
+import { queuesTopic } from './queues.ts'
+import { reportsTopic } from './reports.ts'
+import { rescueTopic } from './rescue.ts'
+import { schedulesTopic } from './schedules.ts'
+import { settleTopic } from './settle.ts'
+import { subscribeTopic } from './subscribe.ts'
+import type { Runner, Topic } from './suite.ts'
+import { Harness } from './support.ts'
+import type { StoreUnderTest } from './under-test.ts'
+import { uniqueConflictsTopic } from './unique-conflicts.ts'
+import { uniqueHoldsTopic } from './unique-holds.ts'
+
+export type { Runner } from './suite.ts'
+export type { StoreUnderTest } from './under-test.ts'
+
+export interface ConformanceOptions {
+  /** A fresh store, empty and opened; called once for each test. */
+  readonly open: () => Promise<StoreUnderTest>
+  /** Test title → why this store cannot pass it; shown in the skipped test's name. An unknown title is an error. */
+  readonly skip?: Readonly<Record<string, string>>
+  readonly runner: Runner
+}
+
+const TOPICS: readonly Topic[] = [
+  enqueueTopic,
+  claimTopic,
+  settleTopic,
+  fencingTopic,
+  leasesTopic,
+  rescueTopic,
+  uniqueHoldsTopic,
+  uniqueConflictsTopic,
+  delayedTopic,
+  pauseTopic,
+  cancelTopic,
+  listingTopic,
+  queuesTopic,
+  changeTopic,
+  pruneTopic,
+  schedulesTopic,
+  leaderTopic,
+  reportsTopic,
+  subscribeTopic,
+  closingTopic,
+]
+
+export function storeConformance({ open, runner, skip = {} }: ConformanceOptions): void {
+  const titles = new Set(TOPICS.flatMap((topic) => Object.keys(topic.tests)))
+  for (const title of Object.keys(skip)) {
+    if (!titles.has(title)) throw new Error(`The store conformance suite has no test "${title}" to skip.`)
+  }
+  for (const topic of TOPICS) {
+    runner.describe(topic.name, () => {
+      for (const [title, body] of Object.entries(topic.tests)) {
+        const reason = skip[title]
+        if (reason === undefined) runner.test(title, () => runOne(open, body))
+        else runner.skip(`${title} (skipped: ${reason})`)
+      }
+    })
+  }
+}
+
+async function runOne(open: ConformanceOptions['open'], body: Topic['tests'][string]): Promise<void> {
+  const under = await open()
+  try {
+    await body(new Harness(under))
+  } finally {
+    await under.close()
+  }
+}

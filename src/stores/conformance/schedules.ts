@@ -1,0 +1,105 @@
+/** Schedules: a slot is fired once, by whoever comes first, together with its job. */
+import assert from 'node:assert/strict'
+import type { StoredSchedule } from '../store.ts'
+import type { Topic } from './suite.ts'
+import { MINUTE_MS, newJob, newJobs, type Harness } from './support.ts'
+
+const SPEC = '{"cron":"0 3 * * *","tz":"Europe/Zürich"}'
+const SLOT = Date.UTC(2040, 0, 1)
+const NEXT = SLOT + MINUTE_MS
+
+async function putNightly(harness: Harness): Promise<void> {
+  await harness.store.schedules.put({ id: 'nightly', spec: SPEC, nextSlot: SLOT })
+}
+
+async function stored(harness: Harness, id = 'nightly'): Promise<StoredSchedule | undefined> {
+  return (await harness.store.schedules.list()).find((schedule) => schedule.id === id)
+}
+
+export const schedulesTopic: Topic = {
+  name: 'schedules',
+  tests: {
+    'a schedule reads back as it was put': async (harness) => {
+      assert.deepEqual(await harness.store.schedules.list(), [])
+      await putNightly(harness)
+      await harness.store.schedules.put({ id: 'paused one', spec: '{}', nextSlot: null })
+      assert.deepEqual(await stored(harness), { id: 'nightly', spec: SPEC, nextSlot: SLOT, lastSlot: null })
+      const other = await stored(harness, 'paused one')
+      assert.deepEqual(other, { id: 'paused one', spec: '{}', nextSlot: null, lastSlot: null })
+    },
+    'a removed schedule is gone, and removing it again says so': async (harness) => {
+      await putNightly(harness)
+      assert.equal(await harness.store.schedules.remove('nightly'), true)
+      assert.equal(await harness.store.schedules.remove('nightly'), false)
+      assert.deepEqual(await harness.store.schedules.list(), [])
+    },
+    'firing a slot enqueues its job and moves the schedule on': async (harness) => {
+      await putNightly(harness)
+      const job = newJob()
+      assert.equal(await harness.store.schedules.fire('nightly', SLOT, NEXT, job), 'fired')
+      assert.deepEqual(await stored(harness), { id: 'nightly', spec: SPEC, nextSlot: NEXT, lastSlot: SLOT })
+      const claimed = await harness.claimOne(await harness.worker())
+      assert.deepEqual([claimed.job.id, claimed.job.payload], [job.id, job.payload])
+    },
+    'the last slot of a schedule leaves none to come': async (harness) => {
+      await putNightly(harness)
+      await harness.store.schedules.fire('nightly', SLOT, null, newJob())
+      assert.equal((await stored(harness))?.nextSlot, null)
+    },
+    'a slot that was fired is not fired again, nor is an older one': async (harness) => {
+      await putNightly(harness)
+      const [job, repeat, older] = [newJob(), newJob(), newJob()]
+      await harness.store.schedules.fire('nightly', SLOT, NEXT, job)
+      const before = await stored(harness)
+      assert.equal(await harness.store.schedules.fire('nightly', SLOT, NEXT + 1, repeat), 'already')
+      assert.equal(await harness.store.schedules.fire('nightly', SLOT - 1, NEXT + 1, older), 'already')
+      assert.equal(
+        await harness.store.schedules.fire('nightly', SLOT, NEXT, job),
+        'already',
+        'nor by a repeated call',
+      )
+      assert.deepEqual(await stored(harness), before, 'the schedule is not moved')
+      for (const { id } of [repeat, older]) assert.equal(await harness.store.admin.get(id), null)
+      assert.equal((await harness.claimIds(await harness.worker())).length, 1)
+    },
+    'a later slot is fired, also when slots between were missed': async (harness) => {
+      await putNightly(harness)
+      assert.equal(await harness.store.schedules.fire('nightly', SLOT, NEXT, newJob()), 'fired')
+      assert.equal(
+        await harness.store.schedules.fire('nightly', SLOT + 5 * MINUTE_MS, null, newJob()),
+        'fired',
+      )
+      assert.equal(await harness.store.schedules.fire('nightly', NEXT, null, newJob()), 'already')
+    },
+    'of those that fire one slot at once, exactly one does': async (harness) => {
+      await putNightly(harness)
+      const jobs = newJobs(10)
+      const answers = await Promise.all(
+        jobs.map((job) => harness.store.schedules.fire('nightly', SLOT, NEXT, job)),
+      )
+      assert.deepEqual(answers.toSorted(), [...Array.from({ length: 9 }, () => 'already'), 'fired'])
+      const winner = jobs[answers.indexOf('fired')]
+      assert.deepEqual(await harness.claimIds(await harness.worker(), { limit: 20 }), [winner?.id])
+    },
+    'a schedule that is not there fires nothing': async (harness) => {
+      const job = newJob()
+      assert.equal(await harness.store.schedules.fire('nowhere', SLOT, NEXT, job), 'missing')
+      assert.equal(await harness.store.admin.get(job.id), null)
+      assert.deepEqual(await harness.store.schedules.list(), [])
+    },
+    'changing a schedule keeps the slots that it has fired': async (harness) => {
+      await putNightly(harness)
+      await harness.store.schedules.fire('nightly', SLOT, NEXT, newJob())
+      const changed = { id: 'nightly', spec: '{"every":"1m"}', nextSlot: SLOT }
+      await harness.store.schedules.put(changed)
+      assert.deepEqual(await stored(harness), { ...changed, lastSlot: SLOT })
+      assert.equal(await harness.store.schedules.fire('nightly', SLOT, NEXT, newJob()), 'already')
+    },
+    'schedules do not share their slots': async (harness) => {
+      await putNightly(harness)
+      await harness.store.schedules.put({ id: 'other', spec: SPEC, nextSlot: SLOT })
+      assert.equal(await harness.store.schedules.fire('nightly', SLOT, NEXT, newJob()), 'fired')
+      assert.equal(await harness.store.schedules.fire('other', SLOT, NEXT, newJob()), 'fired')
+    },
+  },
+}

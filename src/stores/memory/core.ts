@@ -1,0 +1,179 @@
+/** The core of the contract in memory: enqueue, cycle, heartbeat, report. */
+import type { WorkerId } from '../../job/ids.ts'
+import type { NewJob } from '../../job/record.ts'
+import { isWaiting } from '../../job/states.ts'
+import {
+  FLUSH_MEMORY_MS,
+  MAX_LOG_LINES,
+  type CancelNotice,
+  type ClaimRequest,
+  type CycleAnswer,
+  type CycleRequest,
+  type EnqueueAnswer,
+  type Flush,
+  type HeartbeatAnswer,
+  type HeartbeatRequest,
+  type Lease,
+  type Report,
+  type SettleAnswer,
+  type SettleRequest,
+} from '../store.ts'
+import { byRank, claimedJob, newEntry, type Entry } from './entry.ts'
+import type { MemoryState } from './state.ts'
+
+// ── enqueue ──────────────────────────────────────────────────────────────────
+
+export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswer[] {
+  const remembered = state.flushes.get(flush.id)
+  if (remembered !== undefined) return remembered.answers ?? flush.jobs.map(insertedAnswer)
+  const answers = flush.jobs.map((job) =>
+    job.unique === null ? insert(state, job) : insertUnique(state, job),
+  )
+  forgetOldFlushes(state)
+  const plain = answers.every((answer) => answer.outcome === 'inserted')
+  state.flushes.set(flush.id, { at: state.now(), answers: plain ? null : answers })
+  hintAbout(state, flush.jobs)
+  return answers
+}
+
+function insertedAnswer(job: NewJob): EnqueueAnswer {
+  return { id: job.id, outcome: 'inserted' }
+}
+
+function insert(state: MemoryState, job: NewJob): EnqueueAnswer {
+  const now = state.now()
+  const dueAt = state.dueAt(job.due)
+  state.shelves.insert(newEntry(job, dueAt > now ? 'scheduled' : 'ready', now, dueAt))
+  return insertedAnswer(job)
+}
+
+function insertUnique(state: MemoryState, job: NewJob): EnqueueAnswer {
+  const { unique } = job
+  if (unique === null) return insert(state, job)
+  const holderId = state.keys.holderOf(unique.key, state.now())
+  if (holderId === undefined) {
+    state.keys.take(unique, job.id, state.now())
+    return insert(state, job)
+  }
+  const holder = state.shelves.jobs.get(holderId)
+  if (holder === undefined || !isWaiting(holder.state) || unique.onConflict === 'ignore') {
+    return { id: holderId, outcome: 'duplicate' }
+  }
+  const dueAt = state.dueAt(job.due)
+  if (unique.onConflict === 'reschedule') {
+    state.reschedule(holder, dueAt)
+    return { id: holderId, outcome: 'rescheduled' }
+  }
+  // The holder keeps its identity and what it went through; all else is the new job's.
+  replace(state, holder, { ...job, id: holderId }, dueAt)
+  return { id: holderId, outcome: 'replaced' }
+}
+
+function replace(state: MemoryState, holder: Entry, job: NewJob, dueAt: number): void {
+  // Off the old shelf under the old facts, on the new one under the new: ranks differ.
+  state.shelves.move(holder, 'scheduled', (entry) => {
+    entry.job = job
+  })
+  state.reschedule(holder, dueAt)
+  if (job.unique !== null) state.keys.take(job.unique, job.id, state.now())
+}
+
+function forgetOldFlushes(state: MemoryState): void {
+  const tooOld = state.now() - FLUSH_MEMORY_MS
+  for (const [id, flush] of state.flushes) {
+    if (flush.at >= tooOld) return
+    state.flushes.delete(id)
+  }
+}
+
+function hintAbout(state: MemoryState, jobs: readonly NewJob[]): void {
+  const hinted = new Set<string>()
+  for (const job of jobs) {
+    if ('inMs' in job.due && job.due.inMs === 0) {
+      if (hinted.has(job.queue)) continue
+      hinted.add(job.queue)
+      state.hint({ type: 'ready', queue: job.queue })
+    } else {
+      const entry = state.shelves.jobs.get(job.id)
+      if (entry !== undefined) state.hintWaiting(entry)
+    }
+  }
+}
+
+// ── cycle ────────────────────────────────────────────────────────────────────
+
+export function cycle(state: MemoryState, request: CycleRequest): CycleAnswer {
+  const settled = request.settle.map((one) => settle(state, request.worker, one))
+  const alive = state.leases.workers.has(request.worker)
+  const leases = alive && request.claim !== null ? claim(state, request.worker, request.claim) : []
+  return { alive, settled, leases }
+}
+
+function settle(state: MemoryState, worker: WorkerId, request: SettleRequest): SettleAnswer {
+  const entry = state.leases.openAt(worker, request.token, request.position)
+  if (entry === 'already' || entry === 'lost') return entry
+  state.settle(entry, request.settlement, request.runMs)
+  return 'written'
+}
+
+function claim(state: MemoryState, worker: WorkerId, request: ClaimRequest): Lease[] {
+  const shelf = state.shelves.queues.get(request.queue)
+  if (shelf === undefined || shelf.paused) return []
+  const plain: Entry[] = []
+  let suspect: Entry | undefined
+  while (plain.length + (suspect === undefined ? 0 : 1) < request.limit) {
+    const nextPlain = shelf.ready.first()
+    const nextSuspect = request.suspects && suspect === undefined ? shelf.suspects.first() : undefined
+    if (nextSuspect !== undefined && (nextPlain === undefined || byRank(nextSuspect, nextPlain) < 0)) {
+      suspect = nextSuspect
+      shelf.suspects.takeFirst()
+    } else if (nextPlain !== undefined) {
+      plain.push(nextPlain)
+      shelf.ready.takeFirst()
+    } else {
+      break
+    }
+  }
+  const batches = [plain, suspect === undefined ? [] : [suspect]].filter((batch) => batch.length > 0)
+  return batches.map((batch) => grant(state, worker, request.queue, batch))
+}
+
+function grant(state: MemoryState, worker: WorkerId, queue: string, batch: readonly Entry[]): Lease {
+  const shelf = state.shelves.queue(queue)
+  for (const entry of batch) {
+    entry.attempt++
+    state.shelves.moveTakenToRunning(entry, shelf)
+    state.keys.afterMove(entry)
+  }
+  const { token, claimedAt } = state.leases.grant(worker, batch, state.now())
+  return { token, queue, claimedAt, jobs: batch.map(claimedJob) }
+}
+
+// ── heartbeat and report ─────────────────────────────────────────────────────
+
+export function heartbeat(state: MemoryState, request: HeartbeatRequest): HeartbeatAnswer {
+  const worker = state.leases.workers.get(request.worker)
+  if (worker === undefined) return { alive: false, tokens: [], cancelled: [] }
+  worker.expiresAt = state.now() + worker.leaseMs
+  for (const token of request.strangers) {
+    const lease = state.leases.get(token)
+    if (lease?.worker !== request.worker) continue
+    for (const entry of state.leases.revoke(lease, state.now())) state.release(entry)
+  }
+  const leases = state.leases.of(request.worker)
+  const cancelled = leases.flatMap((lease) =>
+    lease.open.flatMap((entry, position): CancelNotice[] =>
+      entry?.cancel == null ? [] : [{ token: lease.token, position, reason: entry.cancel.reason }],
+    ),
+  )
+  return { alive: true, tokens: leases.map((lease) => lease.token), cancelled }
+}
+
+export function report(state: MemoryState, worker: WorkerId, reports: readonly Report[]): void {
+  for (const { token, position, progress, log } of reports) {
+    const entry = state.leases.openAt(worker, token, position)
+    if (entry === 'already' || entry === 'lost') continue
+    if (progress !== null) entry.progress = progress
+    if (log.length > 0) entry.log = [...entry.log, ...log].slice(-MAX_LOG_LINES)
+  }
+}

@@ -1,0 +1,91 @@
+/** Workers and their leases. The lease record is the fence: once it is gone, its token settles nothing. */
+import type { Token, WorkerId } from '../../job/ids.ts'
+import type { Entry } from './entry.ts'
+
+export interface LeaseEntry {
+  readonly token: Token
+  readonly worker: WorkerId
+  readonly claimedAt: number
+  /** By position; null once settled. */
+  readonly open: (Entry | null)[]
+  left: number
+}
+
+interface WorkerEntry {
+  readonly leaseMs: number
+  expiresAt: number
+}
+
+export class Leases {
+  readonly workers = new Map<WorkerId, WorkerEntry>()
+  readonly #leases = new Map<Token, LeaseEntry>()
+  /** Tokens taken away from their worker, and when: a lease that is gone for another reason was settled to its end. */
+  readonly #revoked = new Map<Token, number>()
+  #lastToken = 0
+
+  get(token: Token): LeaseEntry | undefined {
+    return this.#leases.get(token)
+  }
+
+  /** The job that stands open at a position of the worker's lease, or why there is none. */
+  openAt(worker: WorkerId, token: Token, position: number): Entry | 'already' | 'lost' {
+    const lease = this.#leases.get(token)
+    if (lease === undefined) {
+      const wasGranted = token >= 1 && token <= this.#lastToken
+      return wasGranted && !this.#revoked.has(token) ? 'already' : 'lost'
+    }
+    if (lease.worker !== worker) return 'lost'
+    const entry = lease.open[position]
+    return entry === undefined ? 'lost' : (entry ?? 'already')
+  }
+
+  /** Puts claimed jobs under a new token, which is greater than all before it. */
+  grant(worker: WorkerId, entries: readonly Entry[], nowMs: number): LeaseEntry {
+    const token = ++this.#lastToken as Token
+    const lease: LeaseEntry = { token, worker, claimedAt: nowMs, open: [...entries], left: entries.length }
+    this.#leases.set(token, lease)
+    entries.forEach((entry, position) => {
+      entry.lease = lease
+      entry.position = position
+    })
+    return lease
+  }
+
+  /** Takes one position out; the lease ends with its last one. */
+  close(entry: Entry): void {
+    const { lease } = entry
+    if (lease === null || lease.open[entry.position] !== entry)
+      throw new Error(`job ${entry.job.id} is under no lease`)
+    lease.open[entry.position] = null
+    entry.lease = null
+    if (--lease.left === 0) this.#leases.delete(lease.token)
+  }
+
+  /** Takes the lease away from its worker and returns what it still held. */
+  revoke(lease: LeaseEntry, nowMs: number): Entry[] {
+    const entries = lease.open.filter((entry) => entry !== null)
+    for (const entry of entries) entry.lease = null
+    this.#leases.delete(lease.token)
+    this.#revoked.set(lease.token, nowMs)
+    return entries
+  }
+
+  forgetRevokedBefore(timeMs: number): void {
+    for (const [token, at] of this.#revoked) {
+      if (at >= timeMs) break
+      this.#revoked.delete(token)
+    }
+  }
+
+  of(worker: WorkerId): LeaseEntry[] {
+    return [...this.#leases.values()].filter((lease) => lease.worker === worker)
+  }
+
+  /** Leases whose worker is expired or gone. */
+  *orphaned(nowMs: number): Generator<LeaseEntry> {
+    for (const lease of this.#leases.values()) {
+      const worker = this.workers.get(lease.worker)
+      if (worker === undefined || worker.expiresAt <= nowMs) yield lease
+    }
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Where the jobs stand. Each state has a shelf of its own, sorted the way it is taken from; a job is on exactly one,
+ * and `move` is the only way from one to the next: it refuses illegal moves and keeps the counts.
+ */
+import { isFinal, isLegalMove, JOB_STATES, type FinalState, type JobState } from '../../job/states.ts'
+import type { JobId } from '../../job/ids.ts'
+import { SortedList } from '../../std/sorted-list.ts'
+import { byDueTime, byFinish, byRank, type Entry } from './entry.ts'
+
+export interface QueueShelf {
+  paused: boolean
+  readonly ready: SortedList<Entry>
+  /** Ready jobs that lost a worker before: they are claimed one at a time, so they stand apart. */
+  readonly suspects: SortedList<Entry>
+  readonly counts: Record<JobState, number>
+}
+
+export class Shelves {
+  readonly jobs = new Map<JobId, Entry>()
+  readonly queues = new Map<string, QueueShelf>()
+  readonly scheduled = new SortedList<Entry>(byDueTime)
+  readonly finished: Readonly<Record<FinalState, SortedList<Entry>>> = {
+    completed: new SortedList(byFinish),
+    dead: new SortedList(byFinish),
+    cancelled: new SortedList(byFinish),
+  }
+
+  queue(name: string): QueueShelf {
+    let shelf = this.queues.get(name)
+    if (shelf === undefined) {
+      shelf = {
+        paused: false,
+        ready: new SortedList(byRank),
+        suspects: new SortedList(byRank),
+        counts: noCounts(),
+      }
+      this.queues.set(name, shelf)
+    }
+    return shelf
+  }
+
+  insert(entry: Entry): void {
+    this.jobs.set(entry.job.id, entry)
+    this.#shelve(entry)
+  }
+
+  /** Takes the job off its shelf, lets `change` alter it, and puts it on the shelf of its new state. */
+  move(entry: Entry, to: JobState, change?: (entry: Entry) => void): void {
+    if (!isLegalMove(entry.state, to))
+      throw new Error(`job ${entry.job.id}: ${entry.state} → ${to} is not a legal move`)
+    this.#unshelve(entry)
+    change?.(entry)
+    entry.state = to
+    this.#shelve(entry)
+  }
+
+  /** A claim took the job from the front of its shelf already. */
+  moveTakenToRunning(entry: Entry, shelf: QueueShelf): void {
+    shelf.counts.ready--
+    shelf.counts.running++
+    entry.state = 'running'
+  }
+
+  forget(entry: Entry): void {
+    if (!isFinal(entry.state))
+      throw new Error(`job ${entry.job.id} is ${entry.state} and cannot be forgotten`)
+    this.#unshelve(entry)
+    this.jobs.delete(entry.job.id)
+  }
+
+  #shelve(entry: Entry): void {
+    const shelf = this.queue(entry.job.queue)
+    shelf.counts[entry.state]++
+    this.#shelfOf(entry, shelf)?.add(entry)
+  }
+
+  #unshelve(entry: Entry): void {
+    const shelf = this.queue(entry.job.queue)
+    shelf.counts[entry.state]--
+    this.#shelfOf(entry, shelf)?.delete(entry)
+  }
+
+  /** Running jobs are found through their lease, blocked ones through nothing yet: no limit exists to block them. */
+  #shelfOf(entry: Entry, shelf: QueueShelf): SortedList<Entry> | undefined {
+    switch (entry.state) {
+      case 'scheduled':
+        return this.scheduled
+      case 'ready':
+        return entry.crashes > 0 ? shelf.suspects : shelf.ready
+      case 'running':
+      case 'blocked':
+        return undefined
+      case 'completed':
+      case 'dead':
+      case 'cancelled':
+        return this.finished[entry.state]
+    }
+  }
+}
+
+function noCounts(): Record<JobState, number> {
+  return Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>
+}

@@ -1,0 +1,155 @@
+/**
+ * All that the in-memory store knows, and the few moves that its methods are made of. Everything runs between two
+ * awaits, which is what makes each method one atomic step.
+ */
+import { attemptError, type AttemptError } from '../../job/failure.ts'
+import type { FlushId } from '../../job/ids.ts'
+import { rankOf } from '../../job/rank.ts'
+import type { Due } from '../../job/record.ts'
+import { crashDelayMs, jittered } from '../../job/retry.ts'
+import type { Settlement } from '../../job/settlement.ts'
+import type { FinalState } from '../../job/states.ts'
+import { HoldfastError } from '../../errors.ts'
+import { assertNever } from '../../std/never.ts'
+import type { Clock } from '../../std/clock.ts'
+import type { Random } from '../../std/random.ts'
+import type { EnqueueAnswer, WakeUp } from '../store.ts'
+import type { Entry } from './entry.ts'
+import { Leases } from './leases.ts'
+import { Shelves } from './shelves.ts'
+import { UniqueKeys } from './unique-keys.ts'
+
+/** A repeated flush is answered from here; null stands for "all inserted", which is nearly always. */
+interface FlushMemory {
+  readonly at: number
+  readonly answers: readonly EnqueueAnswer[] | null
+}
+
+export class MemoryState {
+  readonly clock: Pick<Clock, 'now'>
+  readonly random: Random
+  readonly maxFinished: number
+  readonly shelves = new Shelves()
+  readonly leases = new Leases()
+  readonly keys = new UniqueKeys()
+  readonly flushes = new Map<FlushId, FlushMemory>()
+  readonly listeners = new Set<(hint: WakeUp) => void>()
+
+  constructor(clock: Pick<Clock, 'now'>, random: Random, maxFinished: number) {
+    this.clock = clock
+    this.random = random
+    this.maxFinished = maxFinished
+  }
+
+  now(): number {
+    return this.clock.now()
+  }
+
+  hint(hint: WakeUp): void {
+    for (const listener of this.listeners) listener(hint)
+  }
+
+  /** A time in the past means now: it must not buy a head start. */
+  dueAt(due: Due): number {
+    const now = this.now()
+    return 'inMs' in due ? now + due.inMs : Math.max(due.atMs, now)
+  }
+
+  /** Writes what an attempt came to, and ends its place in the lease. */
+  settle(entry: Entry, settlement: Settlement, runMs: number): void {
+    this.leases.close(entry)
+    entry.runMs = runMs
+    if (entry.cancel !== null && comesBack(settlement))
+      this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
+    else this.#write(entry, settlement)
+  }
+
+  #write(entry: Entry, settlement: Settlement): void {
+    switch (settlement.type) {
+      case 'completed':
+        entry.result = settlement.result
+        entry.resultDropped = settlement.resultDropped
+        return this.finish(entry, 'completed', {})
+      case 'dead':
+        return this.finish(entry, 'dead', { error: settlement.error })
+      case 'cancelled':
+        return this.finish(entry, 'cancelled', { reason: settlement.reason })
+      case 'retry':
+        return this.schedule(entry, settlement.delayMs, settlement.error)
+      case 'snooze':
+        entry.attempt--
+        return this.schedule(entry, settlement.delayMs, settlement.error ?? entry.error)
+      case 'release':
+        return this.release(entry)
+      default:
+        return assertNever(settlement)
+    }
+  }
+
+  /** Ready again where it stood; the attempt is handed back. */
+  release(entry: Entry): void {
+    entry.attempt--
+    if (entry.cancel !== null) return this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
+    this.shelves.move(entry, 'ready')
+    this.hint({ type: 'ready', queue: entry.job.queue })
+  }
+
+  schedule(entry: Entry, delayMs: number, error: AttemptError | null): void {
+    this.shelves.move(entry, 'scheduled', () => {
+      entry.error = error
+      this.#setDue(entry, this.now() + delayMs)
+    })
+    this.hint({ type: 'due', inMs: delayMs })
+  }
+
+  /** Moves a waiting job to another due time. */
+  reschedule(entry: Entry, dueAt: number): void {
+    this.shelves.move(entry, dueAt > this.now() ? 'scheduled' : 'ready', () => this.#setDue(entry, dueAt))
+    this.hintWaiting(entry)
+  }
+
+  hintWaiting(entry: Entry): void {
+    if (entry.state === 'ready') this.hint({ type: 'ready', queue: entry.job.queue })
+    else this.hint({ type: 'due', inMs: entry.dueAt - this.now() })
+  }
+
+  #setDue(entry: Entry, dueAt: number): void {
+    entry.dueAt = dueAt
+    entry.rank = rankOf(dueAt, entry.job.headStartMs)
+  }
+
+  finish(entry: Entry, to: FinalState, facts: { error?: AttemptError; reason?: string | null }): void {
+    this.shelves.move(entry, to, () => {
+      entry.finishedAt = this.now()
+      if (facts.error !== undefined) entry.error = facts.error
+      entry.reason = facts.reason ?? null
+      entry.cancel = null
+    })
+    this.keys.afterMove(entry)
+    const shelf = this.shelves.finished[to]
+    if (shelf.size > this.maxFinished) this.shelves.forget(shelf.first() as Entry)
+  }
+
+  /** A worker was lost with this job: it comes back as a suspect, or is given up. Its lease is revoked already. */
+  crashed(entry: Entry, worker: string): { to: 'scheduled' | 'dead' | 'cancelled'; error: AttemptError } {
+    const lost = new HoldfastError('HF_WORKER_LOST', `Worker ${worker} was lost while it ran this job.`)
+    const error = attemptError(lost, entry.attempt, 'worker_lost')
+    entry.attempt--
+    entry.crashes++
+    if (entry.cancel !== null) {
+      this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
+      return { to: 'cancelled', error }
+    }
+    if (entry.crashes > entry.job.maxCrashes) {
+      this.finish(entry, 'dead', { error })
+      return { to: 'dead', error }
+    }
+    this.schedule(entry, jittered(crashDelayMs(entry.crashes), 0.5, this.random), error)
+    return { to: 'scheduled', error }
+  }
+}
+
+/** Whether the job would wait for another attempt. */
+function comesBack(settlement: Settlement): boolean {
+  return settlement.type === 'retry' || settlement.type === 'snooze' || settlement.type === 'release'
+}

@@ -1,0 +1,95 @@
+/** Upkeep in memory: promote, rescue, prune, lead. */
+import type { WorkerId } from '../../job/ids.ts'
+import type { FinalState } from '../../job/states.ts'
+import { FLUSH_MEMORY_MS, type RescueAnswer, type RescuedJob, type Retention, type Upkeep } from '../store.ts'
+import type { Entry } from './entry.ts'
+import type { MemoryState } from './state.ts'
+
+interface Leadership {
+  leader: { readonly id: WorkerId; readonly untilMs: number } | null
+}
+
+/** Defined once for all facets: every method of a closed store rejects. */
+export type Guard = <T>(step: () => T) => Promise<T>
+
+export function memoryUpkeep(state: MemoryState, step: Guard): Upkeep {
+  const leadership: Leadership = { leader: null }
+  return {
+    promote: (limit) => step(() => promote(state, limit)),
+    rescue: (limit) => step(() => rescue(state, limit)),
+    prune: (retention, limit) => step(() => ({ pruned: prune(state, retention, limit) })),
+    lead: (candidate, ttlMs) =>
+      step(() => {
+        const now = state.now()
+        const { leader } = leadership
+        if (leader !== null && leader.id !== candidate && leader.untilMs > now) return false
+        leadership.leader = { id: candidate, untilMs: now + ttlMs }
+        return true
+      }),
+    resign: (candidate) =>
+      step(() => {
+        if (leadership.leader?.id === candidate) leadership.leader = null
+      }),
+  }
+}
+
+function promote(state: MemoryState, limit: number): { promoted: number; nextInMs: number | null } {
+  const now = state.now()
+  const queues = new Set<string>()
+  let promoted = 0
+  let next = state.shelves.scheduled.first()
+  while (next !== undefined && next.dueAt <= now && promoted < limit) {
+    state.shelves.move(next, 'ready')
+    queues.add(next.job.queue)
+    promoted++
+    next = state.shelves.scheduled.first()
+  }
+  for (const queue of queues) state.hint({ type: 'ready', queue })
+  return { promoted, nextInMs: next === undefined ? null : Math.max(0, next.dueAt - now) }
+}
+
+function rescue(state: MemoryState, limit: number): RescueAnswer {
+  const now = state.now()
+  const jobs: RescuedJob[] = []
+  for (const lease of [...state.leases.orphaned(now)]) {
+    if (jobs.length >= limit) break
+    for (const entry of state.leases.revoke(lease, now)) jobs.push(crashed(state, entry, lease.worker))
+  }
+  // A worker goes only when no lease is left of it, so that a bounded rescue never leaves one behind.
+  const workers = [...state.leases.workers]
+    .filter(([id, worker]) => worker.expiresAt <= now && state.leases.of(id).length === 0)
+    .map(([id]) => id)
+  for (const id of workers) state.leases.workers.delete(id)
+  return { workers, jobs }
+}
+
+function crashed(state: MemoryState, entry: Entry, worker: WorkerId): RescuedJob {
+  const { to, error } = state.crashed(entry, worker)
+  const { id, name, queue } = entry.job
+  return { id, name, queue, worker, crashes: entry.crashes, to, error }
+}
+
+function prune(state: MemoryState, retention: Retention, limit: number): number {
+  const now = state.now()
+  state.keys.prune(now)
+  state.leases.forgetRevokedBefore(now - FLUSH_MEMORY_MS)
+  const rules: readonly (readonly [FinalState, number, number | null])[] = [
+    ['completed', retention.completedMs, retention.maxCompleted],
+    ['dead', retention.deadMs, retention.maxDead],
+    ['cancelled', retention.cancelledMs, retention.maxCancelled],
+  ]
+  let pruned = 0
+  for (const [final, keepMs, keepCount] of rules) {
+    const shelf = state.shelves.finished[final]
+    while (pruned < limit) {
+      const oldest = shelf.first()
+      if (oldest === undefined) break
+      const tooOld = oldest.finishedAt + keepMs <= now
+      const tooMany = keepCount !== null && shelf.size > keepCount
+      if (!tooOld && !tooMany) break
+      state.shelves.forget(oldest)
+      pruned++
+    }
+  }
+  return pruned
+}

@@ -1,0 +1,63 @@
+/**
+ * The logger that is used where none is given: tidy lines for a terminal, pino's JSON lines for anything else. Written
+ * here because pino brings ten packages along for what a page of code does; anybody who has pino passes theirs.
+ */
+import { encodeLossy } from '../std/json.ts'
+import type { Clock } from '../std/clock.ts'
+import type { LogLevel } from '../job/record.ts'
+import type { PinoLike } from './log.ts'
+
+export interface LineSink {
+  write(text: string): unknown
+  readonly isTTY?: boolean | undefined
+}
+
+export interface ConsoleLoggerOptions {
+  readonly sink: LineSink
+  readonly clock: Pick<Clock, 'now'>
+  readonly level: LogLevel | 'silent'
+  readonly format: 'tidy' | 'json'
+  readonly colour: boolean
+}
+
+const SEVERITY = { debug: 20, info: 30, warn: 40, error: 50, silent: Infinity } as const
+const MARK = { debug: '·', info: '●', warn: '▲', error: '✖' } as const
+const COLOUR = { debug: '90', info: '32', warn: '33', error: '31' } as const
+const FIELD_LIMITS = { maxBytes: 16 * 1024, maxDepth: 8 }
+
+export function consoleLogger(options: ConsoleLoggerOptions): PinoLike {
+  const format = options.format === 'json' ? jsonLine : tidyLine
+  const at =
+    (level: LogLevel) =>
+    (fields: object, message: string): void => {
+      if (SEVERITY[level] >= SEVERITY[options.level])
+        options.sink.write(`${format(options, level, fields, message)}\n`)
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+function jsonLine({ clock }: ConsoleLoggerOptions, level: LogLevel, fields: object, message: string): string {
+  const { json } = encodeLossy(
+    { level: SEVERITY[level], time: clock.now(), ...fields, msg: message },
+    FIELD_LIMITS,
+  )
+  return json ?? JSON.stringify({ level: SEVERITY[level], time: clock.now(), msg: message.slice(0, 1_000) })
+}
+
+function tidyLine(
+  { clock, colour }: ConsoleLoggerOptions,
+  level: LogLevel,
+  fields: object,
+  message: string,
+): string {
+  const paint = (code: string, text: string): string => (colour ? `\u001b[${code}m${text}\u001b[0m` : text)
+  const time = new Date(clock.now()).toISOString().slice(11, 23)
+  const { id, worker } = fields as { id?: unknown; worker?: unknown }
+  const about = [short('job', id), short('worker', worker)].filter((part) => part !== '').join(' ')
+  return `${paint('90', time)} ${paint(COLOUR[level], MARK[level])} ${message}${about === '' ? '' : paint('90', `  ${about}`)}`
+}
+
+/** The random end of an id tells two apart; its beginning is only the time. */
+function short(label: string, id: unknown): string {
+  return typeof id === 'string' ? `${label} …${id.slice(-6)}` : ''
+}

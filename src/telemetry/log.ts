@@ -1,0 +1,130 @@
+/**
+ * Events as log lines. One table gives each event its level and its wording; an event without a row does not compile.
+ * Payloads and results are in no event, so they are in no log.
+ */
+import type { Events } from '../job/events.ts'
+import type { LogLevel } from '../job/record.ts'
+import { formatDuration } from '../std/duration.ts'
+import type { Emitter } from '../std/emitter.ts'
+
+/** What is called of a pino logger; anything that has these four serves. */
+export interface PinoLike {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+type Rows = {
+  readonly [Name in keyof Events]: {
+    readonly level: LogLevel | ((event: Events[Name]) => LogLevel)
+    readonly text: (event: Events[Name]) => string
+  }
+}
+
+const ROWS: Rows = {
+  'job.enqueued': {
+    level: 'debug',
+    text: ({ job, duplicate }) => `${job} ${duplicate ? 'already enqueued' : 'enqueued'}`,
+  },
+  'job.started': {
+    level: 'debug',
+    text: ({ job, attempt, maxAttempts }) => `${job} started, attempt ${attempt} of ${maxAttempts}`,
+  },
+  'job.completed': {
+    level: 'info',
+    text: ({ job, durationMs }) => `${job} completed in ${formatDuration(durationMs)}`,
+  },
+  'job.failed': {
+    level: ({ final }) => (final ? 'error' : 'warn'),
+    text: ({ job, attempt, maxAttempts, retryInMs, kind, error }) =>
+      `${job} failed, attempt ${attempt} of ${maxAttempts} (${kind}), ${fate(retryInMs)}: ${error.message}`,
+  },
+  'job.snoozed': {
+    level: 'info',
+    text: ({ job, delayMs, error }) =>
+      `${job} ${error === null ? 'snoozed' : 'parked'} for ${formatDuration(delayMs)}${error === null ? '' : `: ${error.message}`}`,
+  },
+  'job.released': { level: 'debug', text: ({ job }) => `${job} given back` },
+  'job.cancelled': {
+    level: 'info',
+    text: ({ job, reason }) => `${job} cancelled${reason === null ? '' : `: ${reason}`}`,
+  },
+  'job.lost': {
+    level: 'warn',
+    text: ({ job }) => `${job} was taken over by another worker; nothing was written`,
+  },
+  'job.progress': {
+    level: 'debug',
+    text: ({ job, done, total }) => `${job} at ${done}${total === null ? '' : ` of ${total}`}`,
+  },
+  'job.log': { level: ({ level }) => level, text: ({ message }) => message },
+  'job.stuck': {
+    level: 'error',
+    text: ({ job, why }) => `${job} goes on although it was told to end (${why})`,
+  },
+  'job.unhandled': {
+    level: 'error',
+    text: ({ job, error }) => `${job} left a promise that was rejected later: ${error.message}`,
+  },
+  'job.rescued': {
+    level: 'warn',
+    text: ({ job, crashes, to }) => `${job} rescued from a lost worker, crash ${crashes}: ${to}`,
+  },
+  'worker.started': {
+    level: 'info',
+    text: ({ queues, concurrency }) => `worker started with ${concurrency} slots on ${queues.join(', ')}`,
+  },
+  'worker.stopping': { level: 'info', text: ({ running }) => `worker stopping, ${running} running` },
+  'worker.stopped': { level: 'info', text: ({ released }) => `worker stopped, ${released} given back` },
+  'worker.reborn': {
+    level: 'warn',
+    text: ({ abandoned }) => `worker lost its lease and begins anew; ${abandoned} leases abandoned`,
+  },
+  'worker.slowed': {
+    level: 'warn',
+    text: ({ pauseMs, job }) => `${job} ran out of resources; no claims for ${formatDuration(pauseMs)}`,
+  },
+  'worker.lost': {
+    level: 'warn',
+    text: ({ worker, jobs }) => `worker ${worker} is dead; ${jobs} of its jobs taken back`,
+  },
+  'leader.elected': { level: 'debug', text: () => 'leads the upkeep' },
+  'leader.lost': { level: 'debug', text: () => 'leads the upkeep no longer' },
+  'duty.failed': { level: 'warn', text: ({ duty, error }) => `could not ${duty}: ${error.message}` },
+  'store.down': { level: 'error', text: ({ error }) => error.message },
+  'store.up': { level: 'info', text: ({ downMs }) => `store answers again after ${formatDuration(downMs)}` },
+  'queue.paused': { level: 'info', text: ({ queue }) => `queue ${queue} paused` },
+  'queue.resumed': { level: 'info', text: ({ queue }) => `queue ${queue} resumed` },
+  'listener.failed': {
+    level: 'error',
+    text: ({ event, error }) => `a listener of ${event} failed: ${error.message}`,
+  },
+}
+
+function fate(retryInMs: number | null): string {
+  return retryInMs === null ? 'dead letter' : `again in ${formatDuration(retryInMs)}`
+}
+
+/** Writes every event to the logger; returns how to stop. */
+export function logEvents(events: Emitter<Events>, logger: PinoLike): () => void {
+  const stops = (Object.keys(ROWS) as (keyof Events)[]).map((name) => logOne(events, logger, name))
+  return () => stops.forEach((stop) => stop())
+}
+
+function logOne<Name extends keyof Events>(
+  events: Emitter<Events>,
+  logger: PinoLike,
+  name: Name,
+): () => void {
+  const { level, text } = ROWS[name]
+  return events.on(name, (event) => {
+    const at = typeof level === 'function' ? level(event) : level
+    // pino's own serialiser knows an error under `err`.
+    const { error, ...fields } = event as Events[Name] & { error?: Error | null }
+    logger[at](
+      error == null ? { event: name, ...fields } : { event: name, ...fields, err: error },
+      text(event),
+    )
+  })
+}

@@ -1,0 +1,99 @@
+/**
+ * One attempt at one job, from claim to settlement. It ends exactly once: by its handler, by being given up (the
+ * handler ignores its abort), or by losing its lease, after which nothing of it is ever written.
+ */
+import type { CurrentJob } from '../client/current-job.ts'
+import { Aborted, type AbortWhy } from '../errors.ts'
+import type { AttemptFacts } from '../job/events.ts'
+import type { Token, WorkerId } from '../job/ids.ts'
+import type { Inherited } from '../job/new-job.ts'
+import type { ClaimedJob } from '../job/record.ts'
+import { LazyAbort } from '../std/abort.ts'
+
+/**
+ * waiting: claimed, not started · running · settled: its outcome is on its way to the store, though the handler may
+ * still be running · lost: its lease is gone
+ */
+export type AttemptPhase = 'waiting' | 'running' | 'settled' | 'lost'
+
+export class Attempt implements CurrentJob {
+  readonly job: ClaimedJob
+  readonly token: Token
+  readonly position: number
+  readonly worker: WorkerId
+  readonly claimedAt: number
+  /** Local and monotonic: when the claim's answer arrived. */
+  readonly receivedMs: number
+  readonly abort = new LazyAbort()
+  phase: AttemptPhase = 'waiting'
+  startedMs = 0
+  timeoutMs = 0
+  /** When its timeout strikes, or Infinity once it has. */
+  timeoutAtMs = Infinity
+  /** Why it was told to end, if it was. */
+  abortedFor: AbortWhy | undefined
+  cancelReason: string | null = null
+  #unhandled: { readonly reason: unknown } | undefined
+  #onLateRejection: ((reason: unknown) => void) | undefined
+
+  constructor(
+    job: ClaimedJob,
+    lease: { token: Token; claimedAt: number },
+    position: number,
+    worker: WorkerId,
+    nowMs: number,
+  ) {
+    this.job = job
+    this.token = lease.token
+    this.claimedAt = lease.claimedAt
+    this.position = position
+    this.worker = worker
+    this.receivedMs = nowMs
+  }
+
+  get correlationId(): string {
+    return this.job.envelope.correlationId ?? this.job.id
+  }
+
+  get inherited(): Inherited {
+    return { correlationId: this.correlationId, metadata: this.job.envelope.metadata }
+  }
+
+  get facts(): AttemptFacts {
+    const { id, name, queue, attempt, maxAttempts } = this.job
+    return {
+      id,
+      job: name,
+      queue,
+      worker: this.worker,
+      attempt,
+      maxAttempts,
+      correlationId: this.correlationId,
+    }
+  }
+
+  get waitMs(): number {
+    return Math.max(0, this.claimedAt - this.job.dueAt)
+  }
+
+  /** What a promise left behind unhandled says, if one did while the handler ran. */
+  get unhandledRejection(): { readonly reason: unknown } | undefined {
+    return this.#unhandled
+  }
+
+  stop(why: AbortWhy, message: string): void {
+    if (this.abortedFor !== undefined) return
+    this.abortedFor = why
+    this.abort.abort(new Aborted(why, message))
+  }
+
+  unhandled(reason: unknown): void {
+    if (this.#onLateRejection === undefined) this.#unhandled ??= { reason }
+    else this.#onLateRejection(reason)
+  }
+
+  /** The handler has returned: a rejection from now on cannot change the outcome any more. */
+  returned(onLateRejection: (reason: unknown) => void): void {
+    this.#onLateRejection = onLateRejection
+  }
+}

@@ -1,0 +1,69 @@
+/** The object that a handler is given. Its parts are made when they are asked for: most handlers use few of them. */
+import { readDuration } from '../job/duration.ts'
+import type { JobInfo, Logger, RunContext, Snooze } from '../job/context.ts'
+import type { Attempt } from './attempt.ts'
+import type { Reporter } from './reporter.ts'
+
+export class JobContext implements RunContext<unknown, object> {
+  readonly input: unknown
+  readonly ctx: object
+  readonly #attempt: Attempt
+  readonly #reporter: Reporter
+
+  constructor(attempt: Attempt, reporter: Reporter, input: unknown, ctx: object) {
+    this.input = input
+    this.ctx = ctx
+    this.#attempt = attempt
+    this.#reporter = reporter
+  }
+
+  get signal(): AbortSignal {
+    return this.#attempt.abort.signal
+  }
+
+  get fence(): bigint {
+    return BigInt(this.#attempt.token)
+  }
+
+  get job(): JobInfo {
+    return jobInfo(this.#attempt)
+  }
+
+  get log(): Logger {
+    return this.#reporter.logger(this.#attempt)
+  }
+
+  // Getters, not methods: handlers take them out of the object, and they must still know their attempt.
+  get progress(): RunContext<unknown, object>['progress'] {
+    return (done, total, note) => this.#reporter.progress(this.#attempt, done, total, note)
+  }
+
+  get snooze(): (delay: Parameters<RunContext<unknown, object>['snooze']>[0]) => Snooze {
+    return (delay) => new SnoozeRequest(readDuration(delay, 'snooze', { orZero: true }))
+  }
+}
+
+export class SnoozeRequest implements Snooze {
+  readonly type = 'snooze'
+  readonly delayMs: number
+
+  constructor(delayMs: number) {
+    this.delayMs = delayMs
+  }
+}
+
+export function jobInfo(attempt: Attempt): JobInfo {
+  const { id, name, queue, attempt: number, maxAttempts, crashes, createdAt, envelope } = attempt.job
+  return {
+    id,
+    name,
+    queue,
+    attempt: number,
+    maxAttempts,
+    crashes,
+    enqueuedAt: new Date(createdAt),
+    correlationId: attempt.correlationId,
+    tags: envelope.tags,
+    metadata: envelope.metadata,
+  }
+}

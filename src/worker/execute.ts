@@ -1,0 +1,122 @@
+/**
+ * One attempt, as a pipeline: find the handler, read the input, run the handler inside the middleware, and say how it
+ * ended. Never throws: whatever happens is an outcome.
+ */
+import { currentJob } from '../client/current-job.ts'
+import { HoldfastError } from '../errors.ts'
+import type { JobDefinition } from '../job/definition.ts'
+import { classify } from '../job/failure.ts'
+import { runInside } from '../job/middleware.ts'
+import { encodeResult, parseInput } from '../job/payload.ts'
+import type { Outcome } from '../job/settlement.ts'
+import { formatDuration } from '../std/duration.ts'
+import type { Attempt } from './attempt.ts'
+import { JobContext, jobInfo, SnoozeRequest } from './context.ts'
+import type { Reporter } from './reporter.ts'
+
+type Jobs = ReadonlyMap<string, JobDefinition>
+
+/** Null where the attempt lost its lease: it has no outcome. */
+export async function execute(attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome | null> {
+  try {
+    const returned = await currentJob.run(attempt, runHandler, attempt, jobs, reporter)
+    if (attempt.unhandledRejection !== undefined) return failed(attempt.unhandledRejection.reason)
+    if (attempt.phase === 'lost') return null
+    return returned
+  } catch (thrown) {
+    return outcomeOf(attempt, thrown)
+  }
+}
+
+async function runHandler(attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome> {
+  const definition = handlerFor(attempt, jobs)
+  const input = await readInput(attempt, definition)
+  const run = (ctx: object): unknown => definition.run(new JobContext(attempt, reporter, input, ctx))
+  const returned =
+    definition.middleware.length === 0
+      ? await run(NOTHING_ADDED)
+      : await runInside(
+          definition.middleware,
+          { job: () => jobInfo(attempt), signal: () => attempt.abort.signal },
+          run,
+        )
+  return returned instanceof SnoozeRequest
+    ? { type: 'snoozed', delayMs: returned.delayMs }
+    : succeeded(await checkOutput(definition, returned))
+}
+
+const NOTHING_ADDED = Object.freeze({})
+
+interface RunnableDefinition extends JobDefinition {
+  readonly run: NonNullable<JobDefinition['run']>
+}
+
+function handlerFor(attempt: Attempt, jobs: Jobs): RunnableDefinition {
+  const definition = jobs.get(attempt.job.name)
+  if (definition?.run !== undefined) return definition as RunnableDefinition
+  throw new HoldfastError('HF_UNKNOWN_JOB', `This worker has no handler for job "${attempt.job.name}".`)
+}
+
+function readInput(attempt: Attempt, { schema, name }: JobDefinition): unknown {
+  const raw: unknown = JSON.parse(attempt.job.payload)
+  return parseInput(schema, raw, name)
+}
+
+function checkOutput({ output, name }: JobDefinition, returned: unknown): unknown {
+  if (output === undefined) return returned
+  const judged = output['~standard'].validate(returned)
+  const accept = (result: Awaited<typeof judged>): unknown => {
+    if (result.issues === undefined) return returned
+    const [issue] = result.issues
+    throw new HoldfastError(
+      'HF_BAD_JOB',
+      `Job "${name}" returned what its contract does not allow: ${issue?.message ?? ''}`,
+      {
+        hint: "Correct the implementation, or the contract's `output`.",
+      },
+    )
+  }
+  return judged instanceof Promise ? judged.then(accept) : accept(judged)
+}
+
+function succeeded(returned: unknown): Outcome {
+  const { json, dropped } = encodeResult(returned)
+  return { type: 'succeeded', result: json, resultDropped: dropped }
+}
+
+function failed(thrown: unknown): Outcome {
+  return { type: 'failed', thrown, kind: classify(thrown) }
+}
+
+/** A handler that was told to end and then throws has ended for that reason, whatever it throws. */
+function outcomeOf(attempt: Attempt, thrown: unknown): Outcome | null {
+  switch (attempt.abortedFor) {
+    case undefined:
+      return failed(thrown)
+    case 'lease_lost':
+      return null
+    case 'timeout':
+    case 'cancelled':
+    case 'shutdown':
+      return outcomeOfAbort(attempt)
+  }
+}
+
+/** The outcome of an attempt that was told to end and did not finish its work. */
+export function outcomeOfAbort(attempt: Attempt): Outcome {
+  switch (attempt.abortedFor) {
+    case 'shutdown':
+      return { type: 'interrupted' }
+    case 'cancelled':
+      return { type: 'cancelled', reason: attempt.cancelReason }
+    case 'timeout':
+    case 'lease_lost':
+    case undefined:
+      return failed(timedOut(attempt))
+  }
+}
+
+function timedOut({ job, timeoutMs }: Attempt): HoldfastError {
+  const message = `Job "${job.name}" ran longer than its timeout of ${formatDuration(timeoutMs)}.`
+  return new HoldfastError('HF_ATTEMPT_TIMEOUT', message)
+}

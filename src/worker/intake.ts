@@ -1,0 +1,100 @@
+/**
+ * How much to claim, and from which queue. A worker takes no more than its free slots plus what it finishes in about
+ * 50 ms, so that nothing is hoarded; among queues with work it keeps to their weights. A queue that answered with less
+ * than was asked for is dry until a wake-up or the next poll.
+ */
+import type { ClaimRequest } from '../stores/store.ts'
+
+const PREFETCH_MS = 50
+/** The rate is measured over windows of this length, half old and half new. */
+const WINDOW_MS = 50
+
+interface QueueIntake {
+  readonly name: string
+  readonly weight: number
+  dry: boolean
+  /** Counts wake-ups, so that an empty answer is not believed if one came after its question. */
+  wakeUps: number
+  /** Jobs taken, divided by the weight: the queue with the least is next. */
+  served: number
+}
+
+export interface Claim {
+  readonly request: ClaimRequest
+  readonly wakeUpsBefore: number
+}
+
+export class Intake {
+  readonly #queues: readonly QueueIntake[]
+  readonly #batchSize: number
+  #finished = 0
+  #windowStartMs: number
+  #perMs = 0
+
+  constructor(weights: ReadonlyMap<string, number>, batchSize: number, nowMs: number) {
+    this.#queues = [...weights].map(([name, weight]) => ({ name, weight, dry: false, wakeUps: 0, served: 0 }))
+    this.#batchSize = batchSize
+    this.#windowStartMs = nowMs
+  }
+
+  noteFinished(): void {
+    this.#finished++
+  }
+
+  wakeUp(queue: string): boolean {
+    const found = this.#queues.find((one) => one.name === queue)
+    if (found === undefined) return false
+    found.wakeUps++
+    found.dry = false
+    return true
+  }
+
+  /** Time to look at every queue, whatever the wake-ups said. */
+  poll(): void {
+    for (const queue of this.#queues) queue.dry = false
+  }
+
+  /** What to claim now, given the free slots and the claimed jobs that wait for one; null for nothing. */
+  next(freeSlots: number, waiting: number, suspects: boolean, nowMs: number): Claim | null {
+    const ahead = this.#prefetch(nowMs)
+    // Refill at half: a claim for each job that finishes would make the batches small.
+    if (waiting > 0 && waiting > ahead / 2) return null
+    const limit = Math.min(freeSlots + ahead - waiting, this.#batchSize)
+    const queue = limit > 0 ? this.#nextQueue() : undefined
+    if (queue === undefined) return null
+    return { request: { queue: queue.name, limit, suspects }, wakeUpsBefore: queue.wakeUps }
+  }
+
+  answered({ request, wakeUpsBefore }: Claim, taken: number): void {
+    const queue = this.#queues.find((one) => one.name === request.queue)
+    if (queue === undefined) return
+    queue.served += taken / queue.weight
+    // An older "empty" must not overtake a wake-up that came after the question was sent.
+    if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
+    if (queue.dry) this.#forgive(queue)
+  }
+
+  #nextQueue(): QueueIntake | undefined {
+    let next: QueueIntake | undefined
+    for (const queue of this.#queues)
+      if (!queue.dry && (next === undefined || queue.served < next.served)) next = queue
+    return next
+  }
+
+  /** A queue that had nothing to give has no claim on the past: it comes back level with the others. */
+  #forgive(queue: QueueIntake): void {
+    const others = this.#queues.filter((one) => !one.dry)
+    if (others.length > 0) queue.served = Math.max(queue.served, Math.min(...others.map((one) => one.served)))
+  }
+
+  /** How many jobs this worker finishes in PREFETCH_MS, going by what it finished lately. */
+  #prefetch(nowMs: number): number {
+    const elapsedMs = nowMs - this.#windowStartMs
+    if (elapsedMs >= WINDOW_MS) {
+      this.#perMs = (this.#perMs + this.#finished / elapsedMs) / 2
+      this.#finished = 0
+      this.#windowStartMs = nowMs
+    }
+    return Math.floor(this.#perMs * PREFETCH_MS)
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * A queue by hand, for people who pull messages themselves. The same jobs, leases, fences, retries and timeouts as a
+ * worker's, and the same session: only the loop is the caller's.
+ */
+import type { Core } from '../client/core.ts'
+import { jobHandle, type Handle } from '../client/handle.ts'
+import { refuseUnknown } from '../client/options.ts'
+import { HoldfastError, RetryIn } from '../errors.ts'
+import type { JobInfo } from '../job/context.ts'
+import { readJobName, type JobDefinition } from '../job/definition.ts'
+import { readDuration } from '../job/duration.ts'
+import { classify } from '../job/failure.ts'
+import type { Token } from '../job/ids.ts'
+import type { EnqueueOptions } from '../job/new-job.ts'
+import { readWhole } from '../job/numbers.ts'
+import { encodeResult } from '../job/payload.ts'
+import { PRIORITY_LEVELS } from '../job/rank.ts'
+import { resolveRetry } from '../job/retry.ts'
+import { toError, type Outcome } from '../job/settlement.ts'
+import { Bell } from '../std/bell.ts'
+import { asError } from '../std/clock.ts'
+import type { Duration } from '../std/duration.ts'
+import { MAX_BATCH, type CancelNotice, type Lease } from '../stores/store.ts'
+import { Attempt } from './attempt.ts'
+import { jobInfo } from './context.ts'
+import { outcomeOfAbort } from './execute.ts'
+import { Session } from './session.ts'
+import { settle, tellSettled } from './settling.ts'
+import { Timeouts } from './timeouts.ts'
+
+export interface SendOptions extends Omit<EnqueueOptions, 'queue'> {
+  /** What kind of message it is. @default 'message' */
+  readonly name?: string
+}
+
+export interface GetOptions {
+  /** @default 1 */
+  readonly limit?: number
+  /** How long to wait for a first message. @default 0 */
+  readonly wait?: Duration
+  readonly signal?: AbortSignal
+}
+
+/** A message in the caller's hands: neither acked nor nacked, it counts as failed when its timeout is over. */
+export interface Message {
+  readonly id: string
+  readonly name: string
+  readonly payload: unknown
+  readonly job: JobInfo
+  /** Fires when the message is no longer the caller's: timeout, cancelled, lease_lost or shutdown. */
+  readonly signal: AbortSignal
+  readonly fence: bigint
+  /** Done. Rejects with HF_LEASE_LOST where somebody else has the message by now. */
+  ack(result?: unknown): Promise<void>
+  /** Failed: retried by its policy, or after `retryIn`, until its attempts are used. */
+  nack(error?: unknown, options?: { readonly retryIn?: Duration }): Promise<void>
+}
+
+const LEASE_MS = 30_000
+const CALL_TIMEOUT_MS = 5_000
+
+export class MessageQueue {
+  readonly name: string
+  readonly #core: Core
+  /** Somebody must promote, rescue and prune while messages are being pulled. */
+  readonly #onFirstGet: (leaseMs: number) => Promise<void>
+  readonly #session: Session
+  readonly #bell: Bell
+  readonly #held = new Set<Attempt>()
+  readonly #timeouts: Timeouts
+  #started: Promise<void> | undefined
+  #unsubscribe: (() => Promise<void>) | undefined
+
+  constructor(core: Core, name: string, onFirstGet: (leaseMs: number) => Promise<void>) {
+    this.name = name
+    this.#core = core
+    this.#onFirstGet = onFirstGet
+    this.#bell = new Bell(core.clock)
+    this.#timeouts = new Timeouts(core.clock, this.#held, (attempt) => this.#overdue(attempt))
+    this.#session = new Session({
+      core,
+      leaseMs: LEASE_MS,
+      callTimeoutMs: CALL_TIMEOUT_MS,
+      openTokens: () => new Set([...this.#held].map((attempt) => attempt.token)),
+      onLost: (tokens) => this.#lose(tokens),
+      onCancel: (notice) => this.#cancel(notice),
+      onReborn: (before, abandoned) =>
+        core.events.emit('worker.reborn', { worker: this.#session.worker, before, abandoned }),
+    })
+  }
+
+  async send(payload: unknown, options: SendOptions = {}): Promise<Handle<unknown>> {
+    const { name = 'message', ...rest } = options
+    const definition = this.#definition(readJobName(name))
+    const { id, outcome } = await this.#core.enqueuer.one({ definition, input: payload, options: rest })
+    return jobHandle(this.#core, id, name, outcome !== 'inserted')
+  }
+
+  /** At most `limit` messages, best first; none where none came within `wait`. */
+  async get(options: GetOptions = {}): Promise<readonly Message[]> {
+    refuseUnknown(options, new Set(['limit', 'wait', 'signal']), 'get()')
+    const limit = readWhole(options.limit ?? 1, 'limit', 1, MAX_BATCH)
+    const { clock, settings } = this.#core
+    const waitMs = options.wait === undefined ? 0 : readDuration(options.wait, 'wait', { orZero: true })
+    const deadlineMs = clock.monotonicMs() + waitMs
+    this.#started ??= this.#start()
+    await this.#started
+    const ring = (): void => this.#bell.ring()
+    options.signal?.addEventListener('abort', ring)
+    try {
+      for (;;) {
+        if (options.signal?.aborted) throw asError(options.signal.reason)
+        const messages = await this.#claim(limit)
+        const leftMs = deadlineMs - clock.monotonicMs()
+        if (messages.length > 0 || leftMs <= 0) return messages
+        await this.#bell.wait(Math.min(leftMs, settings.env.pollMs ?? 1_000))
+      }
+    } finally {
+      options.signal?.removeEventListener('abort', ring)
+    }
+  }
+
+  /** How many wait, now or for later. */
+  async size(): Promise<number> {
+    const queues = await this.#core.connection.call('count messages', (store) => store.admin.queues())
+    const counts = queues.find((status) => status.queue === this.name)?.counts
+    return counts === undefined ? 0 : counts.ready + counts.scheduled + counts.blocked
+  }
+
+  /** Gives unfinished messages back without using an attempt. */
+  async close(): Promise<void> {
+    if (this.#started === undefined) return
+    await this.#started.catch(() => undefined)
+    this.#timeouts.clear()
+    await this.#unsubscribe?.().catch(() => undefined)
+    for (const attempt of this.#held) {
+      attempt.stop('shutdown', 'The queue was closed.')
+      await this.#settle(attempt, { type: 'interrupted' }).catch(() => undefined)
+    }
+    await this.#session.stop()
+  }
+
+  async #start(): Promise<void> {
+    try {
+      await this.#session.start()
+      await this.#onFirstGet(LEASE_MS)
+      this.#unsubscribe = await this.#core.connection.call('subscribe to wake-ups', (store) =>
+        store.subscribe((hint) => {
+          if (hint.type === 'ready' && hint.queue === this.name) this.#bell.ring()
+          if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
+        }),
+      )
+    } catch (error) {
+      this.#started = undefined
+      throw error
+    }
+  }
+
+  async #claim(limit: number): Promise<Message[]> {
+    const suspects = ![...this.#held].some((attempt) => attempt.job.crashes > 0)
+    const { leases } = await this.#session.cycle([], { queue: this.name, limit, suspects })
+    return leases.flatMap((lease) => lease.jobs.map((_, position) => this.#hold(lease, position)))
+  }
+
+  #hold(lease: Lease, position: number): Message {
+    const { clock, settings } = this.#core
+    const nowMs = clock.monotonicMs()
+    const job = lease.jobs[position]
+    if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
+    const attempt = new Attempt(job, lease, position, this.#session.worker, nowMs)
+    attempt.phase = 'running'
+    attempt.startedMs = nowMs
+    attempt.timeoutMs =
+      job.envelope.timeoutMs ?? this.#core.definition(job.name)?.timeoutMs ?? settings.jobTimeoutMs
+    this.#held.add(attempt)
+    this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
+    this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
+    return this.#message(attempt)
+  }
+
+  #message(attempt: Attempt): Message {
+    const { job } = attempt
+    return {
+      id: job.id,
+      name: job.name,
+      payload: JSON.parse(job.payload) as unknown,
+      job: jobInfo(attempt),
+      get signal() {
+        return attempt.abort.signal
+      },
+      fence: BigInt(attempt.token),
+      ack: async (result) => {
+        const { json, dropped } = encodeResult(result)
+        await this.#settle(attempt, { type: 'succeeded', result: json, resultDropped: dropped })
+      },
+      nack: async (error, { retryIn } = {}) => {
+        const cause = error === undefined ? new Error('The message was refused.') : error
+        if (retryIn !== undefined) readDuration(retryIn, 'retryIn', { orZero: true })
+        const thrown = retryIn === undefined ? cause : new RetryIn(retryIn, toError(cause).message, { cause })
+        await this.#settle(attempt, { type: 'failed', thrown, kind: classify(thrown) })
+      },
+    }
+  }
+
+  async #settle(attempt: Attempt, outcome: Outcome): Promise<void> {
+    const about = `Message ${attempt.job.id}`
+    if (attempt.phase === 'lost')
+      throw new HoldfastError('HF_LEASE_LOST', `${about} is no longer held: its lease was lost.`)
+    if (attempt.phase === 'settled')
+      throw new HoldfastError('HF_MESSAGE_SETTLED', `${about} is settled already.`)
+    attempt.phase = 'settled'
+    this.#held.delete(attempt)
+    const { settings } = this.#core
+    const base = this.#core.definition(attempt.job.name)?.retry ?? settings.retry
+    const pending = settle(
+      this.#core,
+      attempt,
+      outcome,
+      resolveRetry(attempt.job.envelope.retry ?? undefined, base),
+    )
+    const answer = await this.#session.settleNow(pending.request)
+    tellSettled(this.#core, pending, answer)
+    if (answer === 'lost')
+      throw new HoldfastError('HF_LEASE_LOST', `${about} is no longer held: its lease was lost.`)
+  }
+
+  #overdue(attempt: Attempt): void {
+    attempt.stop('timeout', `The message was held longer than ${attempt.timeoutMs} ms.`)
+    this.#settleQuietly(attempt)
+  }
+
+  #cancel({ token, position, reason }: CancelNotice): void {
+    const attempt = [...this.#held].find((one) => one.token === token && one.position === position)
+    if (attempt === undefined) return
+    attempt.cancelReason = reason
+    attempt.stop('cancelled', reason ?? 'The message was cancelled.')
+    this.#settleQuietly(attempt)
+  }
+
+  /** Nobody waits for this settle: should the store be away for longer than the deadline, a rescue will find it. */
+  #settleQuietly(attempt: Attempt): void {
+    this.#settle(attempt, outcomeOfAbort(attempt)).catch(() => undefined)
+  }
+
+  #lose(tokens: ReadonlySet<Token>): void {
+    for (const attempt of this.#held) {
+      if (!tokens.has(attempt.token)) continue
+      attempt.phase = 'lost'
+      attempt.stop('lease_lost', 'The lease was taken away: somebody else has the message by now.')
+      this.#held.delete(attempt)
+    }
+    this.#session.forget(tokens)
+  }
+
+  #definition(name: string): JobDefinition {
+    const { settings } = this.#core
+    return {
+      name,
+      schema: undefined,
+      output: undefined,
+      queue: this.name,
+      priority: PRIORITY_LEVELS.normal,
+      retry: settings.retry,
+      timeoutMs: settings.jobTimeoutMs,
+      unique: undefined,
+      run: undefined,
+      middleware: [],
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * What handlers say while they run: progress and log lines. Events tell of each at once; the store is told in batches,
+ * the newest progress only, so that a handler may report in a tight loop.
+ */
+import type { Logger } from '../job/context.ts'
+import type { Events } from '../job/events.ts'
+import type { JobLogLine, LogLevel, Progress } from '../job/record.ts'
+import type { Clock } from '../std/clock.ts'
+import type { Emitter } from '../std/emitter.ts'
+import { encodeLossy } from '../std/json.ts'
+import { cleanText } from '../std/text.ts'
+import { MAX_LOG_LINES, type Report } from '../stores/store.ts'
+import type { Attempt } from './attempt.ts'
+
+const MAX_MESSAGE_CHARS = 2_000
+const FIELD_LIMITS = { maxBytes: 4 * 1024, maxDepth: 8 }
+
+interface Pending {
+  progress: Progress | null
+  log: JobLogLine[]
+}
+
+export class Reporter {
+  readonly #clock: Clock
+  readonly #events: Emitter<Events>
+  /** Called when there is something to tell the store. */
+  readonly #onPending: () => void
+  #pending = new Map<Attempt, Pending>()
+
+  constructor(clock: Clock, events: Emitter<Events>, onPending: () => void) {
+    this.#clock = clock
+    this.#events = events
+    this.#onPending = onPending
+  }
+
+  progress(attempt: Attempt, done: number, total?: number, note?: string): void {
+    const progress: Progress = {
+      done: finite(done) ?? 0,
+      total: finite(total),
+      note: note === undefined ? null : cleanText(note, MAX_MESSAGE_CHARS),
+    }
+    this.#for(attempt).progress = progress
+    if (this.#events.has('job.progress')) this.#events.emit('job.progress', { ...attempt.facts, ...progress })
+  }
+
+  logger(attempt: Attempt): Logger {
+    const at =
+      (level: LogLevel) =>
+      (message: string, fields: Record<string, unknown> = {}): void =>
+        this.#log(attempt, level, message, fields)
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  }
+
+  /** All that was said since the last time. What no store took is not kept: reports are best effort. */
+  take(): readonly Report[] {
+    if (this.#pending.size === 0) return []
+    const reports = [...this.#pending].map(([{ token, position }, { progress, log }]): Report => ({
+      token,
+      position,
+      progress,
+      log,
+    }))
+    this.#pending = new Map()
+    return reports
+  }
+
+  #log(attempt: Attempt, level: LogLevel, message: string, fields: Record<string, unknown>): void {
+    const { log } = this.#for(attempt)
+    const text = cleanText(message, MAX_MESSAGE_CHARS)
+    const { json } = encodeLossy(fields, FIELD_LIMITS)
+    log.push({ at: this.#clock.now(), level, message: text, fields: json === '{}' ? null : (json ?? null) })
+    if (log.length > MAX_LOG_LINES) log.shift()
+    if (this.#events.has('job.log'))
+      this.#events.emit('job.log', { ...attempt.facts, level, message: text, fields })
+  }
+
+  #for(attempt: Attempt): Pending {
+    let pending = this.#pending.get(attempt)
+    if (pending === undefined) {
+      pending = { progress: null, log: [] }
+      this.#pending.set(attempt, pending)
+      if (this.#pending.size === 1) this.#onPending()
+    }
+    return pending
+  }
+}
+
+function finite(value: number | undefined): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}

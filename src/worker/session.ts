@@ -1,0 +1,218 @@
+/**
+ * A worker's standing in the store: its incarnation, its heartbeats, and how sure it is of its leases. The local
+ * deadline counts from when a renewal was sent, not from when its answer came, so that a process that was frozen in
+ * between does not trust a lease that has long been taken away.
+ */
+import type { Core } from '../client/core.ts'
+import type { Token, WorkerId } from '../job/ids.ts'
+import { Bell } from '../std/bell.ts'
+import { sleep } from '../std/clock.ts'
+import type { CancelNotice, ClaimRequest, Lease, SettleAnswer, SettleRequest } from '../stores/store.ts'
+
+export interface SessionParts {
+  readonly core: Core
+  readonly leaseMs: number
+  readonly callTimeoutMs: number
+  /** The tokens under which something is still to be settled that was never sent. */
+  readonly openTokens: () => ReadonlySet<Token>
+  /** These leases are gone: whatever runs under them must stop, and nothing of it may be written. */
+  readonly onLost: (tokens: ReadonlySet<Token>) => void
+  readonly onCancel: (notice: CancelNotice) => void
+  /** A new incarnation has begun. */
+  readonly onReborn: (before: WorkerId, abandoned: number) => void
+}
+
+export interface SessionAnswer {
+  readonly settled: readonly SettleAnswer[]
+  readonly leases: readonly Lease[]
+}
+
+const LOST_BEAT_RETRY_MS = 500
+const REBIRTH_BACKOFF_MS = 250
+
+export class Session {
+  readonly #parts: SessionParts
+  readonly #bell: Bell
+  #worker: WorkerId
+  #sureUntilMs = 0
+  #stopped = false
+  #beating: Promise<void> | undefined
+  #rebirth: Promise<void> | undefined
+  /** Leases that this process knows of, with how many of their settles are still unanswered. */
+  readonly #known = new Map<Token, number>()
+  /** Leases in our name that we know nothing of, and since when: perhaps their claim's answer was lost. */
+  readonly #strangers = new Map<Token, number>()
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts
+    this.#worker = parts.core.ids.worker()
+    this.#bell = new Bell(parts.core.clock)
+  }
+
+  get worker(): WorkerId {
+    return this.#worker
+  }
+
+  /** Whether the lease certainly stands, so that a job may be started. */
+  get sure(): boolean {
+    return this.#parts.core.clock.monotonicMs() < this.#sureUntilMs
+  }
+
+  async start(): Promise<void> {
+    await this.#register((doing, work) => this.#parts.core.connection.persist(doing, work))
+    this.#beating = this.#beat()
+  }
+
+  /** Beats now rather than at the next turn. */
+  beatNow(): void {
+    this.#bell.ring()
+  }
+
+  /** Settles and claims in this incarnation's name; throws where the store did not answer. */
+  async cycle(settle: readonly SettleRequest[], claim: ClaimRequest | null): Promise<SessionAnswer> {
+    if (this.#rebirth !== undefined) await this.#rebirth
+    if (!this.sure) await this.#heartbeat()
+    const worker = this.#worker
+    const { core, callTimeoutMs } = this.#parts
+    const answer = await core.connection.call(
+      'settle and claim',
+      (store) => store.cycle({ worker, settle, claim }),
+      callTimeoutMs,
+    )
+    settle.forEach((one) => this.#answered(one.token))
+    if (!answer.alive) this.#die(worker)
+    // Leases in the name of an incarnation that has died meanwhile are not ours: rescue takes them back.
+    const leases = worker === this.#worker ? answer.leases : []
+    for (const lease of leases) this.#known.set(lease.token, lease.jobs.length)
+    return { settled: answer.settled, leases }
+  }
+
+  /** Settles one position alone, and tries until the deadline. */
+  async settleNow(request: SettleRequest): Promise<SettleAnswer> {
+    const worker = this.#worker
+    const answer = await this.#parts.core.connection.persist('settle a message', (store) =>
+      store.cycle({ worker, settle: [request], claim: null }),
+    )
+    this.#answered(request.token)
+    if (!answer.alive) this.#die(worker)
+    return answer.settled[0] ?? 'lost'
+  }
+
+  /** Settles that will never be sent, because their lease is lost. */
+  forget(tokens: Iterable<Token>): void {
+    for (const token of tokens) this.#known.delete(token)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#bell.ring()
+    await this.#beating
+    await this.#rebirth?.catch(() => undefined)
+    const { core, callTimeoutMs } = this.#parts
+    // A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue.
+    await core.connection
+      .call('retire', (store) => store.retire(this.#worker), callTimeoutMs)
+      .catch(() => undefined)
+  }
+
+  async #register(call: Core['connection']['call']): Promise<void> {
+    const { core, leaseMs } = this.#parts
+    const sentMs = core.clock.monotonicMs()
+    await call('register the worker', (store) => store.register(this.#worker, leaseMs))
+    this.#renewed(sentMs)
+  }
+
+  #renewed(sentMs: number): void {
+    const { leaseMs } = this.#parts
+    this.#sureUntilMs = sentMs + leaseMs - Math.min(leaseMs / 5, 2_000)
+  }
+
+  async #beat(): Promise<void> {
+    const { core, leaseMs } = this.#parts
+    let waitMs = leaseMs / 3
+    while (!this.#stopped) {
+      await this.#bell.wait(waitMs)
+      if (this.#stopped) return
+      // Jitter, so that a fleet that started together does not beat together.
+      waitMs = (leaseMs / 3) * (0.8 + core.random.float() * 0.2)
+      await this.#heartbeat().catch(() => {
+        waitMs = Math.min(waitMs, LOST_BEAT_RETRY_MS)
+      })
+    }
+  }
+
+  async #heartbeat(): Promise<void> {
+    const { core, callTimeoutMs } = this.#parts
+    const worker = this.#worker
+    const sentMs = core.clock.monotonicMs()
+    const openBefore = this.#parts.openTokens()
+    const strangers = this.#provenStrangers(sentMs)
+    const answer = await core.connection.call(
+      'send a heartbeat',
+      (store) => store.heartbeat({ worker, strangers }),
+      callTimeoutMs,
+    )
+    if (worker !== this.#worker) return
+    if (!answer.alive) return this.#die(worker)
+    this.#renewed(sentMs)
+    this.#noteStrangers(answer.tokens, sentMs)
+    this.#noteLost(openBefore, answer.tokens)
+    for (const notice of answer.cancelled) this.#parts.onCancel(notice)
+  }
+
+  /**
+   * What was open before the beat was sent, is open still, and is not in the answer, has been taken away. What was
+   * claimed or settled while the beat was under way is none of the answer's business.
+   */
+  #noteLost(openBefore: ReadonlySet<Token>, tokens: readonly Token[]): void {
+    const standing = new Set(tokens)
+    const openNow = this.#parts.openTokens()
+    const lost = new Set([...openBefore].filter((token) => openNow.has(token) && !standing.has(token)))
+    if (lost.size > 0) this.#parts.onLost(lost)
+  }
+
+  #noteStrangers(tokens: readonly Token[], nowMs: number): void {
+    const unknown = new Set(tokens.filter((token) => !this.#known.has(token)))
+    for (const token of this.#strangers.keys()) if (!unknown.has(token)) this.#strangers.delete(token)
+    for (const token of unknown) if (!this.#strangers.has(token)) this.#strangers.set(token, nowMs)
+  }
+
+  /** Seen for longer than any claim may take to answer: nobody will ever come to know these. */
+  #provenStrangers(nowMs: number): Token[] {
+    const provenMs = 2 * this.#parts.callTimeoutMs
+    return [...this.#strangers].filter(([, sinceMs]) => nowMs - sinceMs > provenMs).map(([token]) => token)
+  }
+
+  #answered(token: Token): void {
+    const left = (this.#known.get(token) ?? 0) - 1
+    if (left > 0) this.#known.set(token, left)
+    else this.#known.delete(token)
+  }
+
+  /** The store no longer knows this incarnation: all its leases are gone, and a new one begins. */
+  #die(worker: WorkerId): void {
+    if (worker !== this.#worker) return
+    const lost = this.#parts.openTokens()
+    this.#worker = this.#parts.core.ids.worker()
+    this.#sureUntilMs = 0
+    this.#known.clear()
+    this.#strangers.clear()
+    this.#parts.onLost(lost)
+    this.#parts.onReborn(worker, lost.size)
+    this.#rebirth = this.#comeBack().finally(() => {
+      this.#rebirth = undefined
+    })
+  }
+
+  async #comeBack(): Promise<void> {
+    const { core, callTimeoutMs } = this.#parts
+    while (!this.#stopped) {
+      try {
+        await this.#register((doing, work) => core.connection.call(doing, work, callTimeoutMs))
+        return
+      } catch {
+        await sleep(core.clock, REBIRTH_BACKOFF_MS * (1 + core.random.float()))
+      }
+    }
+  }
+}

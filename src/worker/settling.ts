@@ -1,0 +1,94 @@
+/** From an outcome to a settlement on its way to the store, and from the store's answer to an event. */
+import type { Core } from '../client/core.ts'
+import type { JobDefinition } from '../job/definition.ts'
+import { resolveRetry, type ResolvedRetry } from '../job/retry.ts'
+import { settlementFor, toError, type Outcome, type Settlement } from '../job/settlement.ts'
+import { assertNever } from '../std/never.ts'
+import type { SettleAnswer, SettleRequest } from '../stores/store.ts'
+import type { Attempt } from './attempt.ts'
+
+export interface PendingSettle {
+  readonly attempt: Attempt
+  readonly outcome: Outcome
+  readonly request: SettleRequest
+}
+
+/**
+ * A job that this worker does not know may be known after the deploy that is under way: its retries are spread over
+ * minutes, not over the seconds that a handler's own policy would give.
+ */
+const UNKNOWN_JOB_RETRY = { backoff: 'exponential', delay: '30s', factor: 2, maxDelay: '10m' } as const
+
+export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: ResolvedRetry): PendingSettle {
+  const { job, token, position } = attempt
+  const settlement = settlementFor(job, outcome, policy, core.random)
+  const runMs = attempt.startedMs === 0 ? 0 : core.clock.monotonicMs() - attempt.startedMs
+  return { attempt, outcome, request: { token, position, settlement, runMs } }
+}
+
+/** The definition's policy, with what the enqueue overrode. */
+export function policyOf(
+  core: Core,
+  { job }: Attempt,
+  jobs: ReadonlyMap<string, JobDefinition>,
+): ResolvedRetry {
+  const base = jobs.get(job.name)?.retry ?? resolveRetry(UNKNOWN_JOB_RETRY, core.settings.retry)
+  return job.envelope.retry === null ? base : resolveRetry(job.envelope.retry, base)
+}
+
+/** Tells what was written, or that nothing was because the lease is gone. */
+export function tellSettled(
+  core: Core,
+  { attempt, outcome, request }: PendingSettle,
+  answer: SettleAnswer,
+): void {
+  const name = answer === 'lost' ? 'job.lost' : EVENT_OF[request.settlement.type]
+  if (!core.events.has(name)) return
+  const end = { ...attempt.facts, waitMs: attempt.waitMs, durationMs: request.runMs }
+  if (answer === 'lost') core.events.emit('job.lost', end)
+  else tellEnd(core, end, request.settlement, outcome)
+}
+
+const EVENT_OF = {
+  completed: 'job.completed',
+  retry: 'job.failed',
+  dead: 'job.failed',
+  snooze: 'job.snoozed',
+  release: 'job.released',
+  cancelled: 'job.cancelled',
+} as const
+
+function tellEnd(
+  { events }: Core,
+  end: Attempt['facts'] & { waitMs: number; durationMs: number },
+  settlement: Settlement,
+  outcome: Outcome,
+): void {
+  const thrown = outcome.type === 'failed' ? toError(outcome.thrown) : null
+  switch (settlement.type) {
+    case 'completed':
+      return events.emit('job.completed', end)
+    case 'retry':
+    case 'dead': {
+      const { kind, fingerprint } = settlement.error
+      const retryInMs = settlement.type === 'retry' ? settlement.delayMs : null
+      const error = thrown ?? new Error(settlement.error.message)
+      return events.emit('job.failed', {
+        ...end,
+        error,
+        kind,
+        fingerprint,
+        final: retryInMs === null,
+        retryInMs,
+      })
+    }
+    case 'snooze':
+      return events.emit('job.snoozed', { ...end, delayMs: settlement.delayMs, error: thrown })
+    case 'release':
+      return events.emit('job.released', end)
+    case 'cancelled':
+      return events.emit('job.cancelled', { ...end, reason: settlement.reason })
+    default:
+      return assertNever(settlement)
+  }
+}

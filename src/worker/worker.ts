@@ -1,0 +1,417 @@
+/**
+ * The life of a worker, top to bottom: start → claim → execute → settle → stop.
+ *
+ * One loop talks to the store. Each turn settles what has finished and claims what there is room for, in one call;
+ * meanwhile handlers run in their slots and ring the bell when they are done. Nothing is started on a lease that is not
+ * sure, nothing is written for a lease that is lost, and what is claimed but not started soon is given back.
+ */
+import type { Core } from '../client/core.ts'
+import type { Token } from '../job/ids.ts'
+import type { Outcome } from '../job/settlement.ts'
+import { toError } from '../job/settlement.ts'
+import { readDuration } from '../job/duration.ts'
+import { Bell } from '../std/bell.ts'
+import { sleep } from '../std/clock.ts'
+import type { Duration } from '../std/duration.ts'
+import { MAX_BATCH, type CancelNotice, type Lease, type WakeUp } from '../stores/store.ts'
+import { Attempt } from './attempt.ts'
+import { execute, outcomeOfAbort } from './execute.ts'
+import { Intake } from './intake.ts'
+import type { WorkerSettings } from './options.ts'
+import { Reporter } from './reporter.ts'
+import { Session } from './session.ts'
+import { policyOf, settle, tellSettled, type PendingSettle } from './settling.ts'
+import { Timeouts } from './timeouts.ts'
+import { watchUnhandledRejections } from './unhandled.ts'
+
+export interface WorkerHealth {
+  /** Whether the store answered lately: a process that is up but cut off is not healthy. */
+  readonly healthy: boolean
+  /** Since the last successful call to claim or settle. */
+  readonly lastPollMsAgo: number
+  readonly running: number
+  /** Claimed, not started yet. */
+  readonly waiting: number
+  readonly slots: number
+  readonly stopping: boolean
+}
+
+/** A handler that ignores its abort is given up after this long; its slot stays taken until it returns. */
+const ABORT_GRACE_MS = 5_000
+/** What was claimed but not started after this long may be run sooner by somebody else. */
+const GIVE_BACK_MS = 200
+const REPORT_EVERY_MS = 250
+const EXHAUSTED_PAUSE_MS = 1_000
+const FIRST_BACKOFF_MS = 50
+const LONGEST_BACKOFF_MS = 2_000
+
+export class Worker {
+  readonly #core: Core
+  readonly #settings: WorkerSettings
+  readonly #session: Session
+  readonly #intake: Intake
+  readonly #reporter: Reporter
+  readonly #timeouts: Timeouts
+  readonly #bell: Bell
+  /** Rung whenever stop() may have got what it waits for. */
+  readonly #stopBell: Bell
+  #waiting: Attempt[] = []
+  readonly #running = new Set<Attempt>()
+  #settles: PendingSettle[] = []
+  #settlesInFlight = 0
+  #suspectsHeld = 0
+  #claimsPausedUntilMs = 0
+  #nextPollMs = 0
+  #lastPollMs = 0
+  #backoffMs = FIRST_BACKOFF_MS
+  #phase: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
+  #released = 0
+  #drainUntilMs = Infinity
+  #loop: Promise<void> | undefined
+  #stopping: Promise<void> | undefined
+  #unsubscribe: (() => Promise<void>) | undefined
+  #unwatch: (() => void) | undefined
+
+  constructor(core: Core, settings: WorkerSettings) {
+    this.#core = core
+    this.#settings = settings
+    this.#bell = new Bell(core.clock)
+    this.#stopBell = new Bell(core.clock)
+    this.#intake = new Intake(settings.weights, settings.batchSize, core.clock.monotonicMs())
+    this.#reporter = new Reporter(core.clock, core.events, () =>
+      core.clock.after(REPORT_EVERY_MS, () => this.#bell.ring()),
+    )
+    this.#timeouts = new Timeouts(core.clock, this.#running, (attempt) => this.#overdue(attempt))
+    this.#session = new Session({
+      core,
+      leaseMs: settings.leaseMs,
+      callTimeoutMs: settings.callTimeoutMs,
+      openTokens: () => this.#openTokens(),
+      onLost: (tokens) => this.#lose(tokens),
+      onCancel: (notice) => this.#cancel(notice),
+      onReborn: (before, abandoned) =>
+        core.events.emit('worker.reborn', { worker: this.id, before, abandoned }),
+    })
+  }
+
+  get id(): string {
+    return this.#session.worker
+  }
+
+  // ── start ──────────────────────────────────────────────────────────────────
+
+  async start(): Promise<void> {
+    await this.#session.start()
+    this.#unwatch = watchUnhandledRejections()
+    this.#unsubscribe = await this.#core.connection.call('subscribe to wake-ups', (store) =>
+      store.subscribe((hint) => this.#hear(hint)),
+    )
+    this.#phase = 'running'
+    this.#lastPollMs = this.#now()
+    this.#loop = this.#run()
+    const { weights, concurrency } = this.#settings
+    this.#core.events.emit('worker.started', { worker: this.id, queues: [...weights.keys()], concurrency })
+  }
+
+  #hear(hint: WakeUp): void {
+    if (hint.type === 'ready' && this.#intake.wakeUp(hint.queue)) this.#bell.ring()
+    if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
+  }
+
+  async #run(): Promise<void> {
+    while (this.#phase !== 'stopped') {
+      if (!this.#hasBusiness()) await this.#bell.wait(this.#idleMs())
+      // Lets all that finishes in this moment travel in one settle, and the process breathe between two turns.
+      await sleep(this.#core.clock, 0)
+      await this.#turn()
+    }
+  }
+
+  #hasBusiness(): boolean {
+    return this.#settles.length > 0 || this.#nextClaim() !== null
+  }
+
+  /** Until the next poll, or until a waiting job must be given back. */
+  #idleMs(): number {
+    const oldest = this.#waiting[0]
+    const giveBackMs = oldest === undefined ? Infinity : oldest.receivedMs + GIVE_BACK_MS
+    return Math.max(1, Math.min(this.#nextPollMs, giveBackMs) - this.#now())
+  }
+
+  async #turn(): Promise<void> {
+    this.#pollWhenDue()
+    this.#giveBackStale()
+    const settles = this.#settles.splice(0, MAX_BATCH)
+    const claim = this.#nextClaim()
+    this.#settlesInFlight = settles.length
+    try {
+      await this.#sendReports()
+      if (settles.length === 0 && claim === null) return
+      const answer = await this.#session.cycle(
+        settles.map((pending) => pending.request),
+        claim?.request ?? null,
+      )
+      this.#settlesInFlight = 0
+      this.#backoffMs = FIRST_BACKOFF_MS
+      this.#lastPollMs = this.#now()
+      settles.forEach((pending, index) => tellSettled(this.#core, pending, answer.settled[index] ?? 'lost'))
+      if (claim !== null) this.#intake.answered(claim, countJobs(answer.leases))
+      for (const lease of answer.leases) this.#receive(lease)
+    } catch {
+      // The connection has told of the outage; here it only means: the same settles again, later.
+      this.#settlesInFlight = 0
+      this.#settles.unshift(...settles.filter((pending) => pending.attempt.phase !== 'lost'))
+      await this.#backOff()
+    } finally {
+      this.#stopBell.ring()
+    }
+  }
+
+  async #backOff(): Promise<void> {
+    await sleep(this.#core.clock, this.#backoffMs * (0.5 + this.#core.random.float() / 2))
+    this.#backoffMs = Math.min(this.#backoffMs * 2, LONGEST_BACKOFF_MS)
+  }
+
+  // ── claim ──────────────────────────────────────────────────────────────────
+
+  #nextClaim(): ReturnType<Intake['next']> {
+    const nowMs = this.#now()
+    if (this.#phase !== 'running' || nowMs < this.#claimsPausedUntilMs) return null
+    const free = this.#settings.concurrency - this.#running.size
+    return this.#intake.next(free, this.#waiting.length, this.#suspectsHeld === 0, nowMs)
+  }
+
+  #pollWhenDue(): void {
+    const nowMs = this.#now()
+    if (nowMs < this.#nextPollMs) return
+    this.#intake.poll()
+    this.#nextPollMs = nowMs + this.#settings.pollMs * (0.9 + this.#core.random.float() * 0.2)
+  }
+
+  #receive(lease: Lease): void {
+    const nowMs = this.#now()
+    lease.jobs.forEach((job, position) => {
+      if (job.crashes > 0) this.#suspectsHeld++
+      this.#waiting.push(new Attempt(job, lease, position, this.#session.worker, nowMs))
+    })
+    if (this.#phase === 'running') this.#startWaiting()
+    else this.#releaseWaiting()
+  }
+
+  /** Shutdown and give-back: the attempt is handed back, the job stands where it stood. */
+  #releaseWaiting(): void {
+    for (const attempt of this.#waiting.splice(0)) this.#conclude(attempt, { type: 'interrupted' })
+  }
+
+  #giveBackStale(): void {
+    const staleMs = this.#now() - GIVE_BACK_MS
+    while (this.#waiting[0] !== undefined && this.#waiting[0].receivedMs <= staleMs) {
+      this.#conclude(this.#waiting.shift() as Attempt, { type: 'interrupted' })
+    }
+  }
+
+  // ── execute ────────────────────────────────────────────────────────────────
+
+  #startWaiting(): void {
+    while (
+      this.#waiting.length > 0 &&
+      this.#running.size < this.#settings.concurrency &&
+      this.#session.sure
+    ) {
+      this.#start(this.#waiting.shift() as Attempt)
+    }
+  }
+
+  #start(attempt: Attempt): void {
+    attempt.phase = 'running'
+    attempt.startedMs = this.#now()
+    attempt.timeoutMs = this.#timeoutOf(attempt)
+    this.#running.add(attempt)
+    this.#timeouts.set(attempt, attempt.startedMs + attempt.timeoutMs)
+    const { events } = this.#core
+    if (events.has('job.started')) events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
+    void this.#execute(attempt)
+  }
+
+  async #execute(attempt: Attempt): Promise<void> {
+    const outcome = await execute(attempt, this.#settings.jobs, this.#reporter)
+    attempt.returned((reason) => this.#lateRejection(attempt, reason))
+    this.#running.delete(attempt)
+    this.#intake.noteFinished()
+    if (outcome !== null) this.#conclude(attempt, outcome)
+    if (this.#phase === 'running') this.#startWaiting()
+    this.#bell.ring()
+    this.#stopBell.ring()
+  }
+
+  #timeoutOf({ job }: Attempt): number {
+    const { jobs } = this.#settings
+    return job.envelope.timeoutMs ?? jobs.get(job.name)?.timeoutMs ?? this.#core.settings.jobTimeoutMs
+  }
+
+  /** Strikes twice: first the timeout, which aborts; then, if the handler goes on, the end of our patience. */
+  #overdue(attempt: Attempt): void {
+    if (attempt.abortedFor === undefined) {
+      attempt.stop('timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
+      this.#timeouts.set(attempt, this.#now() + ABORT_GRACE_MS)
+    } else if (attempt.phase === 'running') {
+      this.#core.events.emit('job.stuck', { ...attempt.facts, why: attempt.abortedFor })
+      this.#conclude(attempt, outcomeOfAbort(attempt))
+      this.#bell.ring()
+    }
+  }
+
+  #cancel({ token, position, reason }: CancelNotice): void {
+    const attempt = this.#open().find((one) => one.token === token && one.position === position)
+    if (attempt === undefined || attempt.abortedFor !== undefined) return
+    attempt.cancelReason = reason
+    if (attempt.phase === 'waiting') {
+      this.#waiting = this.#waiting.filter((one) => one !== attempt)
+      this.#conclude(attempt, { type: 'cancelled', reason })
+      this.#bell.ring()
+    } else {
+      attempt.stop('cancelled', reason ?? 'The job was cancelled.')
+      this.#timeouts.set(attempt, this.#now() + ABORT_GRACE_MS)
+    }
+  }
+
+  #lateRejection(attempt: Attempt, reason: unknown): void {
+    this.#core.events.emit('job.unhandled', { ...attempt.facts, error: toError(reason) })
+  }
+
+  // ── settle ─────────────────────────────────────────────────────────────────
+
+  /** Puts the outcome on its way to the store; the first outcome of an attempt is its only one. */
+  #conclude(attempt: Attempt, outcome: Outcome): void {
+    if (attempt.phase === 'settled' || attempt.phase === 'lost') return
+    attempt.phase = 'settled'
+    this.#noteClosed(attempt)
+    if (outcome.type === 'interrupted') this.#released++
+    if (outcome.type === 'failed' && outcome.kind === 'resources_exhausted') this.#slowDown(attempt)
+    this.#settles.push(
+      settle(this.#core, attempt, outcome, policyOf(this.#core, attempt, this.#settings.jobs)),
+    )
+  }
+
+  #noteClosed(attempt: Attempt): void {
+    if (attempt.job.crashes > 0) this.#suspectsHeld--
+  }
+
+  #slowDown(attempt: Attempt): void {
+    this.#claimsPausedUntilMs = this.#now() + EXHAUSTED_PAUSE_MS
+    const { name: job } = attempt.job
+    this.#core.events.emit('worker.slowed', { worker: this.id, pauseMs: EXHAUSTED_PAUSE_MS, job })
+  }
+
+  #open(): Attempt[] {
+    return [...this.#waiting, ...this.#running].filter(
+      (one) => one.phase === 'waiting' || one.phase === 'running',
+    )
+  }
+
+  #openTokens(): Set<Token> {
+    return new Set(this.#open().map((attempt) => attempt.token))
+  }
+
+  /** The leases are gone: abort what runs, and write nothing of it. Slots stay taken until the handlers return. */
+  #lose(tokens: ReadonlySet<Token>): void {
+    const lost = this.#open().filter((attempt) => tokens.has(attempt.token))
+    for (const attempt of lost) {
+      attempt.phase = 'lost'
+      this.#noteClosed(attempt)
+      attempt.stop('lease_lost', 'The lease was taken away: another worker runs this job by now.')
+      const durationMs = attempt.startedMs === 0 ? 0 : this.#now() - attempt.startedMs
+      this.#core.events.emit('job.lost', { ...attempt.facts, waitMs: attempt.waitMs, durationMs })
+    }
+    this.#waiting = this.#waiting.filter((attempt) => attempt.phase === 'waiting')
+    this.#session.forget(tokens)
+  }
+
+  async #sendReports(): Promise<void> {
+    const reports = this.#reporter.take()
+    if (reports.length === 0) return
+    const { worker } = this.#session
+    await this.#core.connection
+      .call('report progress', (store) => store.report(worker, reports), this.#settings.callTimeoutMs)
+      .catch(() => undefined)
+  }
+
+  health(): WorkerHealth {
+    const { pollMs, callTimeoutMs, concurrency } = this.#settings
+    const lastPollMsAgo = this.#now() - this.#lastPollMs
+    return {
+      healthy: this.#phase === 'running' && lastPollMsAgo <= 2 * pollMs + callTimeoutMs,
+      lastPollMsAgo,
+      running: this.#running.size,
+      waiting: this.#waiting.length,
+      slots: concurrency,
+      stopping: this.#phase === 'stopping',
+    }
+  }
+
+  // ── stop ───────────────────────────────────────────────────────────────────
+
+  /** No new claims → drain to the deadline → abort → release → leave. Called again with less time, it hurries. */
+  stop(options: { readonly drain?: Duration } = {}): Promise<void> {
+    const { drain } = options
+    const drainMs =
+      drain === undefined ? this.#settings.graceMs : readDuration(drain, 'drain', { orZero: true })
+    this.#drainUntilMs = Math.min(this.#drainUntilMs, this.#now() + drainMs)
+    this.#stopBell.ring()
+    this.#stopping ??= this.#shutDown()
+    return this.#stopping
+  }
+
+  async #shutDown(): Promise<void> {
+    if (this.#phase !== 'running') return
+    this.#phase = 'stopping'
+    this.#core.events.emit('worker.stopping', { worker: this.id, running: this.#running.size })
+    this.#releaseWaiting()
+    this.#bell.ring()
+    await this.#until(
+      () => this.#running.size === 0,
+      () => this.#drainUntilMs,
+    )
+    for (const attempt of this.#running) attempt.stop('shutdown', 'The worker is shutting down.')
+    const patienceMs = this.#now() + Math.min(ABORT_GRACE_MS, this.#settings.graceMs)
+    await this.#until(
+      () => this.#running.size === 0,
+      () => patienceMs,
+    )
+    for (const attempt of this.#running) this.#conclude(attempt, { type: 'interrupted' })
+    this.#bell.ring()
+    const writtenByMs = this.#now() + 2 * this.#settings.callTimeoutMs
+    await this.#until(
+      () => this.#settles.length === 0 && this.#settlesInFlight === 0,
+      () => writtenByMs,
+    )
+    this.#phase = 'stopped'
+    this.#bell.ring()
+    await this.#leave()
+    this.#core.events.emit('worker.stopped', { worker: this.id, released: this.#released })
+  }
+
+  async #leave(): Promise<void> {
+    this.#timeouts.clear()
+    this.#unwatch?.()
+    await this.#unsubscribe?.().catch(() => undefined)
+    await this.#loop
+    await this.#session.stop()
+  }
+
+  async #until(done: () => boolean, deadlineMs: () => number): Promise<void> {
+    while (!done()) {
+      const leftMs = deadlineMs() - this.#now()
+      if (leftMs <= 0) return
+      await this.#stopBell.wait(leftMs)
+    }
+  }
+
+  #now(): number {
+    return this.#core.clock.monotonicMs()
+  }
+}
+
+function countJobs(leases: readonly Lease[]): number {
+  return leases.reduce((count, lease) => count + lease.jobs.length, 0)
+}

@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { packageJson, root } from './support/tree.ts'
+
+// What a user gets: the tarball of the last build (`npm test` makes one), installed into an empty project.
+describe('the packed package, installed', () => {
+  const run = promisify(execFile)
+  let project: string
+
+  beforeAll(async () => {
+    project = await mkdtemp(join(tmpdir(), 'holdfast-package-'))
+    const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', project]
+    const { stdout } = await run('npm', pack, { cwd: root })
+    const tarball = JSON.parse(stdout)[0].filename
+    await writeFile(join(project, 'package.json'), '{ "private": true, "type": "module" }')
+    const install = ['install', `./${tarball}`, '--no-audit', '--no-fund', '--prefer-offline']
+    await run('npm', install, { cwd: project })
+  }, 60_000)
+
+  afterAll(() => rm(project, { recursive: true, force: true }))
+
+  const subpaths = Object.entries(packageJson.exports).flatMap(([subpath, target]) =>
+    typeof target === 'string' ? [] : [`holdfast${subpath.slice(1)}`],
+  )
+
+  test.for(subpaths)('exports something from %s', async (specifier) => {
+    const script = `console.log(Object.keys(await import('${specifier}')).join())`
+    const { stdout } = await run('node', ['--input-type=module', '--eval', script], { cwd: project })
+    expect(stdout.trim()).not.toBe('')
+  })
+
+  // tsc leaves `./file.ts` in the declarations that it writes; a user's compiler has to find `file.d.ts` by it.
+  test('type-checks in a strict project that checks its declarations, too', async () => {
+    const lines = subpaths.map((specifier, index) => `export * as part${index} from '${specifier}'`)
+    const compilerOptions = {
+      target: 'es2023',
+      lib: ['es2023', 'esnext.disposable'],
+      module: 'nodenext',
+      strict: true,
+      noEmit: true,
+      skipLibCheck: false,
+      typeRoots: [`${root}node_modules/@types`],
+      types: ['node'],
+    }
+    await writeFile(join(project, 'consumer.ts'), lines.join('\n'))
+    await writeFile(
+      join(project, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
+    )
+    const { stdout } = await run('node', [`${root}node_modules/typescript/bin/tsc`, '-p', project]).catch(
+      (failed: { stdout: string }) => failed,
+    )
+    expect(stdout).toBe('')
+  })
+
+  test('lets its package.json be read', async () => {
+    const script = `console.log(require('holdfast/package.json').version)`
+    const { stdout } = await run('node', ['--input-type=commonjs', '--eval', script], { cwd: project })
+    expect(stdout.trim()).toBe(packageJson.version)
+  })
+
+  test('has a command that tells its version', async () => {
+    const { stdout } = await run('npx', ['--no-install', 'holdfast', '--version'], { cwd: project })
+    expect(stdout.trim()).toContain(packageJson.version)
+  })
+})

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+import { SummaryReporter } from './test/support/summary-reporter.ts'
+
+const root = fileURLToPath(new URL('.', import.meta.url))
+
+// `holdfast` and its subpaths mean the sources here, read off the exports map so that there is one list.
+function selfAliases(): { find: RegExp; replacement: string }[] {
+  const { exports } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
+    exports: Record<string, string | { default: string }>
+  }
+  return Object.entries(exports).flatMap(([subpath, target]) => {
+    if (typeof target === 'string') return []
+    const source = target.default.replace('./dist/', 'src/').replace(/\.js$/, '.ts')
+    return [{ find: new RegExp(`^holdfast${subpath.slice(1)}$`), replacement: root + source }]
+  })
+}
+
+export default defineConfig({
+  resolve: { alias: selfAliases() },
+  // Node 20 cannot parse `using`: lower it in tests as tsc does in the build.
+  oxc: { target: 'es2023' },
+  test: {
+    allowOnly: !process.env['CI'],
+    reporters: ['default', new SummaryReporter()],
+    testTimeout: 10_000,
+    hookTimeout: 10_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: ['test/faults/**'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          // Kills and freezes wait for leases to run out, in processes of their own.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+})
