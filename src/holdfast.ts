@@ -69,8 +69,10 @@ export function holdfast<const Queues extends Record<string, QueueConfig> = { de
     // A listener of this event that fails as well has had its say.
     if (event !== 'listener.failed') events.emit('listener.failed', { event, error: toError(error) })
   })
-  if (options.logger !== false) logEvents(events, options.logger ?? defaultLogger())
-  return new HoldfastObject(new Hub(new Core(world, settings, events)), [])
+  const hub = new Hub(new Core(world, settings, events))
+  if (options.logger === undefined) hub.logByDefault(defaultLogger())
+  else if (options.logger !== false) logEvents(events, options.logger)
+  return new HoldfastObject(hub, [])
 }
 
 function defaultLogger(): PinoLike {
@@ -81,7 +83,8 @@ function defaultLogger(): PinoLike {
     clock: systemClock,
     level: 'warn',
     format: tty ? 'tidy' : 'json',
-    colour: tty,
+    // Knows of NO_COLOR, too.
+    colour: tty && sink.hasColors(),
   })
 }
 

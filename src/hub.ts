@@ -1,9 +1,10 @@
 /** What is running on behalf of one holdfast(): its workers, its queues by hand, its maintenance. */
-import type { Core } from './client/core.ts'
+import type { Core, World } from './client/core.ts'
 import { HoldfastError } from './errors.ts'
 import { readQueue } from './job/definition.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
 import type { Duration } from './std/duration.ts'
+import { logEvents, type PinoLike } from './telemetry/log.ts'
 import { MessageQueue } from './worker/message-queue.ts'
 import { readWorkOptions, type WorkOptions } from './worker/options.ts'
 import { Worker, type WorkerHealth } from './worker/worker.ts'
@@ -22,12 +23,15 @@ const HUB = Symbol.for('holdfast.hub')
 export class Hub {
   readonly core: Core
   readonly #workers = new Set<Worker>()
-  readonly #messageQueues = new Map<string, MessageQueue>()
+  #messageQueues = new Map<string, MessageQueue>()
   #maintenance: Maintenance | undefined
   #closing: Promise<void> | undefined
+  #stopDefaultLog: (() => void) | undefined
 
   constructor(core: Core) {
     this.core = core
+    // A job knows its core: this is the way from a job to all that runs on its behalf.
+    Hub.attach(core, this)
   }
 
   static attach(object: object, hub: Hub): void {
@@ -39,6 +43,28 @@ export class Hub {
     if (hub === undefined)
       throw new HoldfastError('HF_BAD_OPTION', 'This is not an object made by holdfast().')
     return hub
+  }
+
+  /** Moves everything into another world; returns the way back. */
+  moveTo(world: World): () => void {
+    const before = this.#messageQueues
+    const moveBack = this.core.moveTo(world)
+    this.#messageQueues = new Map()
+    return () => {
+      moveBack()
+      this.#messageQueues = before
+    }
+  }
+
+  /** Whether the log is one that nobody chose, so that the CLI may put its own in its place. */
+  get logsByDefault(): boolean {
+    return this.#stopDefaultLog !== undefined
+  }
+
+  /** Logs for a user who gave no logger; called again, the new logger takes the place of the one before. */
+  logByDefault(logger: PinoLike): void {
+    this.#stopDefaultLog?.()
+    this.#stopDefaultLog = logEvents(this.core.events, logger)
   }
 
   get working(): boolean {

@@ -51,3 +51,8 @@ export function sealJob<J extends object>(core: Core, job: J): J {
 export function isJob(value: unknown): value is UntypedJob {
   return typeof value === 'object' && value !== null && JOB in value
 }
+
+/** What the job belongs to: the core of its own holdfast(), of whichever copy of this library. */
+export function ownerOf(job: object): object | undefined {
+  return (job as { [JOB]?: object })[JOB]
+}

@@ -13,7 +13,7 @@ export interface AttemptFacts {
   readonly correlationId: string
 }
 
-interface AttemptEnd extends AttemptFacts {
+export interface AttemptEnd extends AttemptFacts {
   /** From when the job was due to when it was claimed, by the store's clock. */
   readonly waitMs: number
   /** How long the handler ran. */

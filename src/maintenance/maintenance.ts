@@ -25,6 +25,9 @@ export class Maintenance {
   #stopped = false
   #done: Promise<unknown> | undefined
   #unsubscribe: (() => Promise<void>) | undefined
+  /** When the next job that a hint told of falls due: one timer for all of them. */
+  #expectedMs = Infinity
+  #cancelExpected: (() => void) | undefined
 
   constructor(core: Core, leaseMs: number) {
     this.#core = core
@@ -50,6 +53,7 @@ export class Maintenance {
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
+    this.#cancelExpected?.()
     this.#electionBell.ring()
     for (const { bell } of this.#loops) bell.ring()
     await this.#unsubscribe?.().catch(() => undefined)
@@ -60,8 +64,16 @@ export class Maintenance {
   /** A job falls due before the promoter would look again. */
   #expect(inMs: number): void {
     const [promoting] = this.#loops
-    if (!this.#leader.leads || promoting === undefined) return
-    this.#core.clock.after(inMs, () => promoting.bell.ring())
+    if (this.#stopped || !this.#leader.leads || promoting === undefined) return
+    const { clock } = this.#core
+    const atMs = clock.monotonicMs() + inMs
+    if (atMs >= this.#expectedMs) return
+    this.#cancelExpected?.()
+    this.#expectedMs = atMs
+    this.#cancelExpected = clock.after(inMs, () => {
+      this.#expectedMs = Infinity
+      promoting.bell.ring()
+    })
   }
 
   async #holdElections(): Promise<void> {

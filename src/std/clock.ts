@@ -3,6 +3,8 @@
  * tests and simulations run years in milliseconds. `now()` may jump (it is the wall clock); durations are measured
  * with `monotonicMs()`, which only grows.
  */
+import { describeError, isError } from './text.ts'
+
 export interface Clock {
   /** Milliseconds since 1970; may jump when somebody sets the clock. */
   now(): number
@@ -47,6 +49,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   })
 }
 
+/** Never throws: some values cannot even be turned into text. */
 export function asError(value: unknown): Error {
-  return value instanceof Error ? value : new Error(String(value))
+  return isError(value) ? value : new Error(describeError(value).message)
 }

@@ -14,7 +14,8 @@ export function uuidV7Generator(clock: Pick<Clock, 'now'>, random: Random): () =
   let prefixMs = -1
   let prefix = ''
   return () => {
-    const nowMs = clock.now()
+    // A virtual clock may stand between two milliseconds.
+    const nowMs = Math.floor(clock.now())
     if (nowMs > lastMs) {
       lastMs = nowMs
       // Starts low in the range, so that thousands of ids fit into one millisecond.

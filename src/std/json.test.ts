@@ -134,6 +134,8 @@ describe('encodeStrict rejects, with the path', () => {
     ['a property of an array', { a: Object.assign([1], { n: 1 }) }, '$.a.n', /is a property of an array/],
     ['a match array', 'abc'.match(/b/), '$.index', /property of an array/],
     ['an own __proto__ key', JSON.parse('{"a":{"__proto__":1}}'), '$.a.__proto__', /__proto__ key/],
+    ['a __proto__ key that JSON would drop', { ['__proto__']: undefined }, '$.__proto__', /__proto__ key/],
+    ['a number that is no index', Object.assign([1], { 4294967295: 1 }), '$["4294967295"]', /of an array/],
     ['NUL in a string', { 'odd key': 'a\0' }, '$["odd key"]', /contains a NUL character/],
     ['NUL in a key', at({ 'a\0': 1 }), '$.user.tags[1]["a\\u0000"]', /has a key with a NUL character/],
     ['a lone high surrogate', at('\uD800a'), '$.user.tags[1]', /contains a lone surrogate/],

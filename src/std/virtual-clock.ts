@@ -49,10 +49,7 @@ export class VirtualClock implements Clock {
     for (;;) {
       const timer = this.#timers.first()
       if (timer === undefined || timer.dueMs > targetMs) break
-      this.#timers.delete(timer)
-      this.#nowMs = Math.max(this.#nowMs, timer.dueMs)
-      timer.fn()
-      await letPromisesRun()
+      await this.#fire(timer)
     }
     this.#nowMs = targetMs
   }
@@ -62,11 +59,18 @@ export class VirtualClock implements Clock {
     const limit = this.#nowMs + limitMs
     await letPromisesRun()
     while (!done()) {
-      const next = this.nextDueMs()
-      if (next === undefined || next > limit) return false
-      await this.advance(next - this.#nowMs)
+      const timer = this.#timers.first()
+      if (timer === undefined || timer.dueMs > limit) return false
+      await this.#fire(timer)
     }
     return true
+  }
+
+  async #fire(timer: Timer): Promise<void> {
+    this.#timers.delete(timer)
+    this.#nowMs = Math.max(this.#nowMs, timer.dueMs)
+    timer.fn()
+    await letPromisesRun()
   }
 }
 

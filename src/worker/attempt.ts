@@ -4,7 +4,7 @@
  */
 import type { CurrentJob } from '../client/current-job.ts'
 import { Aborted, type AbortWhy } from '../errors.ts'
-import type { AttemptFacts } from '../job/events.ts'
+import type { AttemptEnd, AttemptFacts } from '../job/events.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import type { Inherited } from '../job/new-job.ts'
 import type { ClaimedJob } from '../job/record.ts'
@@ -74,6 +74,13 @@ export class Attempt implements CurrentJob {
 
   get waitMs(): number {
     return Math.max(0, this.claimedAt - this.job.dueAt)
+  }
+
+  /** Spelled out, not spread: this is built for every job that ends. */
+  end(durationMs: number): AttemptEnd {
+    const { id, name, queue, attempt, maxAttempts } = this.job
+    const { worker, correlationId, waitMs } = this
+    return { id, job: name, queue, worker, attempt, maxAttempts, correlationId, waitMs, durationMs }
   }
 
   /** What a promise left behind unhandled says, if one did while the handler ran. */

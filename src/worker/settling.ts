@@ -1,6 +1,7 @@
 /** From an outcome to a settlement on its way to the store, and from the store's answer to an event. */
 import type { Core } from '../client/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
+import type { AttemptEnd } from '../job/events.ts'
 import { resolveRetry, type ResolvedRetry } from '../job/retry.ts'
 import { settlementFor, toError, type Outcome, type Settlement } from '../job/settlement.ts'
 import { assertNever } from '../std/never.ts'
@@ -44,7 +45,7 @@ export function tellSettled(
 ): void {
   const name = answer === 'lost' ? 'job.lost' : EVENT_OF[request.settlement.type]
   if (!core.events.has(name)) return
-  const end = { ...attempt.facts, waitMs: attempt.waitMs, durationMs: request.runMs }
+  const end = attempt.end(request.runMs)
   if (answer === 'lost') core.events.emit('job.lost', end)
   else tellEnd(core, end, request.settlement, outcome)
 }
@@ -60,7 +61,7 @@ const EVENT_OF = {
 
 function tellEnd(
   { events }: Core,
-  end: Attempt['facts'] & { waitMs: number; durationMs: number },
+  end: AttemptEnd,
   settlement: Settlement,
   outcome: Outcome,
 ): void {

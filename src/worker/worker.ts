@@ -321,7 +321,7 @@ export class Worker {
       this.#noteClosed(attempt)
       attempt.stop('lease_lost', 'The lease was taken away: another worker runs this job by now.')
       const durationMs = attempt.startedMs === 0 ? 0 : this.#now() - attempt.startedMs
-      this.#core.events.emit('job.lost', { ...attempt.facts, waitMs: attempt.waitMs, durationMs })
+      this.#core.events.emit('job.lost', attempt.end(durationMs))
     }
     this.#waiting = this.#waiting.filter((attempt) => attempt.phase === 'waiting')
     this.#session.forget(tokens)

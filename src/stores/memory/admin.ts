@@ -125,9 +125,10 @@ function replay(state: MemoryState, entry: Entry): boolean {
     if (state.keys.holderOf(unique.key, now) !== undefined) return false
     state.keys.take(unique, entry.job.id, now)
   }
+  state.shelves.take(entry)
   entry.attempt = 0
   entry.crashes = 0
-  state.shelves.move(entry, 'ready')
+  state.shelves.put(entry, 'ready')
   state.reschedule(entry, now)
   return true
 }

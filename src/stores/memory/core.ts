@@ -70,10 +70,10 @@ function insertUnique(state: MemoryState, job: NewJob): EnqueueAnswer {
 }
 
 function replace(state: MemoryState, holder: Entry, job: NewJob, dueAt: number): void {
-  // Off the old shelf under the old facts, on the new one under the new: ranks differ.
-  state.shelves.move(holder, 'scheduled', (entry) => {
-    entry.job = job
-  })
+  // Off the old shelf under the old facts, on the new one under the new: queue and rank may differ.
+  state.shelves.take(holder)
+  holder.job = job
+  state.shelves.put(holder, 'scheduled')
   state.reschedule(holder, dueAt)
   if (job.unique !== null) state.keys.take(job.unique, job.id, state.now())
 }

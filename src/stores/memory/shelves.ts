@@ -1,6 +1,6 @@
 /**
  * Where the jobs stand. Each state has a shelf of its own, sorted the way it is taken from; a job is on exactly one,
- * and `move` is the only way from one to the next: it refuses illegal moves and keeps the counts.
+ * and `take` and `put` are the only way from one to the next: they refuse illegal moves and keep the counts.
  */
 import { isFinal, isLegalMove, JOB_STATES, type FinalState, type JobState } from '../../job/states.ts'
 import type { JobId } from '../../job/ids.ts'
@@ -44,12 +44,15 @@ export class Shelves {
     this.#shelve(entry)
   }
 
-  /** Takes the job off its shelf, lets `change` alter it, and puts it on the shelf of its new state. */
-  move(entry: Entry, to: JobState, change?: (entry: Entry) => void): void {
-    if (!isLegalMove(entry.state, to))
-      throw new Error(`job ${entry.job.id}: ${entry.state} → ${to} is not a legal move`)
-    this.#unshelve(entry)
-    change?.(entry)
+  /** Takes the job off its shelf, to be changed and put on the next one. */
+  take(entry: Entry): void {
+    const shelf = this.queue(entry.job.queue)
+    shelf.counts[entry.state]--
+    this.#shelfOf(entry, shelf)?.delete(entry)
+  }
+
+  put(entry: Entry, to: JobState): void {
+    if (!isLegalMove(entry.state, to)) throw new Error(`job ${entry.job.id}: ${entry.state} → ${to} is not a legal move`)
     entry.state = to
     this.#shelve(entry)
   }
@@ -64,7 +67,15 @@ export class Shelves {
   forget(entry: Entry): void {
     if (!isFinal(entry.state))
       throw new Error(`job ${entry.job.id} is ${entry.state} and cannot be forgotten`)
-    this.#unshelve(entry)
+    this.take(entry)
+    this.jobs.delete(entry.job.id)
+  }
+
+  /** The same for the one that finished first, which needs no looking up. */
+  forgetOldest(state: FinalState): void {
+    const entry = this.finished[state].takeFirst()
+    if (entry === undefined) return
+    this.queue(entry.job.queue).counts[state]--
     this.jobs.delete(entry.job.id)
   }
 
@@ -72,12 +83,6 @@ export class Shelves {
     const shelf = this.queue(entry.job.queue)
     shelf.counts[entry.state]++
     this.#shelfOf(entry, shelf)?.add(entry)
-  }
-
-  #unshelve(entry: Entry): void {
-    const shelf = this.queue(entry.job.queue)
-    shelf.counts[entry.state]--
-    this.#shelfOf(entry, shelf)?.delete(entry)
   }
 
   /** Running jobs are found through their lease, blocked ones through nothing yet: no limit exists to block them. */

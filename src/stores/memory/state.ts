@@ -90,21 +90,24 @@ export class MemoryState {
   release(entry: Entry): void {
     entry.attempt--
     if (entry.cancel !== null) return this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
-    this.shelves.move(entry, 'ready')
+    this.shelves.take(entry)
+    this.shelves.put(entry, 'ready')
     this.hint({ type: 'ready', queue: entry.job.queue })
   }
 
   schedule(entry: Entry, delayMs: number, error: AttemptError | null): void {
-    this.shelves.move(entry, 'scheduled', () => {
-      entry.error = error
-      this.#setDue(entry, this.now() + delayMs)
-    })
+    this.shelves.take(entry)
+    entry.error = error
+    this.#setDue(entry, this.now() + delayMs)
+    this.shelves.put(entry, 'scheduled')
     this.hint({ type: 'due', inMs: delayMs })
   }
 
   /** Moves a waiting job to another due time. */
   reschedule(entry: Entry, dueAt: number): void {
-    this.shelves.move(entry, dueAt > this.now() ? 'scheduled' : 'ready', () => this.#setDue(entry, dueAt))
+    this.shelves.take(entry)
+    this.#setDue(entry, dueAt)
+    this.shelves.put(entry, dueAt > this.now() ? 'scheduled' : 'ready')
     this.hintWaiting(entry)
   }
 
@@ -119,15 +122,14 @@ export class MemoryState {
   }
 
   finish(entry: Entry, to: FinalState, facts: { error?: AttemptError; reason?: string | null }): void {
-    this.shelves.move(entry, to, () => {
-      entry.finishedAt = this.now()
-      if (facts.error !== undefined) entry.error = facts.error
-      entry.reason = facts.reason ?? null
-      entry.cancel = null
-    })
+    this.shelves.take(entry)
+    entry.finishedAt = this.now()
+    if (facts.error !== undefined) entry.error = facts.error
+    entry.reason = facts.reason ?? null
+    entry.cancel = null
+    this.shelves.put(entry, to)
     this.keys.afterMove(entry)
-    const shelf = this.shelves.finished[to]
-    if (shelf.size > this.maxFinished) this.shelves.forget(shelf.first() as Entry)
+    if (this.shelves.finished[to].size > this.maxFinished) this.shelves.forgetOldest(to)
   }
 
   /** A worker was lost with this job: it comes back as a suspect, or is given up. Its lease is revoked already. */

@@ -39,7 +39,8 @@ function promote(state: MemoryState, limit: number): { promoted: number; nextInM
   let promoted = 0
   let next = state.shelves.scheduled.first()
   while (next !== undefined && next.dueAt <= now && promoted < limit) {
-    state.shelves.move(next, 'ready')
+    state.shelves.take(next)
+    state.shelves.put(next, 'ready')
     queues.add(next.job.queue)
     promoted++
     next = state.shelves.scheduled.first()
@@ -87,7 +88,7 @@ function prune(state: MemoryState, retention: Retention, limit: number): number 
       const tooOld = oldest.finishedAt + keepMs <= now
       const tooMany = keepCount !== null && shelf.size > keepCount
       if (!tooOld && !tooMany) break
-      state.shelves.forget(oldest)
+      state.shelves.forgetOldest(final)
       pruned++
     }
   }

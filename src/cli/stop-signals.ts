@@ -1,0 +1,68 @@
+/**
+ * What SIGINT and SIGTERM ask for: the first to stop, the second to hurry, the third to exit at once.
+ *
+ * A Ctrl-C often arrives twice: from the terminal, which tells the whole process group, and again from npm, which
+ * forwards it to its child. The same signal within a moment is therefore an echo and asks for nothing more.
+ */
+import type { Clock } from '../std/clock.ts'
+import { EXIT } from './exit.ts'
+import type { Io, StopSignal } from './io.ts'
+
+const ECHO_MS = 250
+const SIGNALS: readonly StopSignal[] = ['SIGINT', 'SIGTERM']
+
+export class StopSignals {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #asked: readonly (() => void)[]
+  readonly #stopListening: () => void
+  readonly #lastMs = new Map<StopSignal, number>()
+  #count = 0
+  /** Resolves at the first signal. */
+  readonly stop: Promise<void>
+  /** Resolves at the second. */
+  readonly hurry: Promise<void>
+
+  constructor({ signals, clock, exit }: Pick<Io, 'signals' | 'clock' | 'exit'>) {
+    this.#clock = clock
+    const [stop, stopAsked] = promise()
+    const [hurry, hurryAsked] = promise()
+    this.stop = stop
+    this.hurry = hurry
+    this.#asked = [stopAsked, hurryAsked, () => exit(EXIT.interrupted)]
+    const listeners = SIGNALS.map((signal) => [signal, () => this.#hear(signal)] as const)
+    for (const [signal, listener] of listeners) signals.on(signal, listener)
+    this.#stopListening = () => {
+      for (const [signal, listener] of listeners) signals.off(signal, listener)
+    }
+  }
+
+  get stopping(): boolean {
+    return this.#count >= 1
+  }
+
+  get hurried(): boolean {
+    return this.#count >= 2
+  }
+
+  /** Asks for the next step, as one more signal would. */
+  ask(): void {
+    this.#asked[Math.min(this.#count++, this.#asked.length - 1)]?.()
+  }
+
+  /** From here on the signals do again what they do to any process. */
+  close(): void {
+    this.#stopListening()
+  }
+
+  #hear(signal: StopSignal): void {
+    const nowMs = this.#clock.monotonicMs()
+    const sinceMs = nowMs - (this.#lastMs.get(signal) ?? -Infinity)
+    this.#lastMs.set(signal, nowMs)
+    if (sinceMs >= ECHO_MS) this.ask()
+  }
+}
+
+function promise(): [Promise<void>, () => void] {
+  let resolve = (): void => undefined
+  return [new Promise<void>((done) => (resolve = done)), () => resolve()]
+}

@@ -1,0 +1,129 @@
+/**
+ * `holdfast/testing`: run your own jobs in your own tests, with a clock that you move. `testQueue(hf)` puts a holdfast()
+ * on an in-memory store in virtual time; your jobs, their handlers and their middleware stay as they are.
+ */
+import type { Args, Job } from '../client/types.ts'
+import { HoldfastError } from '../errors.ts'
+import { readDuration, readInstant, type Instant } from '../job/duration.ts'
+import type { JobId } from '../job/ids.ts'
+import { Hub } from '../hub.ts'
+import type { Duration } from '../std/duration.ts'
+import { seededRandom } from '../std/random.ts'
+import { VirtualClock } from '../std/virtual-clock.ts'
+import { memoryStore } from '../stores/memory/index.ts'
+import { MAX_BATCH } from '../stores/store.ts'
+import { TestWorker, type RunResult } from './test-worker.ts'
+
+export { VirtualClock } from '../std/virtual-clock.ts'
+export type { RunResult } from './test-worker.ts'
+
+export interface TestQueueOptions {
+  /** What time it is at first. @default '2030-01-01T00:00:00Z' */
+  readonly start?: Instant
+  /** Seeds all randomness, such as the jitter of retries. @default 1 */
+  readonly seed?: number
+  /**
+   * 'twice': the acknowledgement of each job's first run is lost and its worker dies, so every job is delivered again,
+   * as it may be in production. A handler that survives this is idempotent. @default 'once'
+   */
+  readonly deliver?: 'once' | 'twice'
+}
+
+export interface EnqueuedJob<In> {
+  readonly id: string
+  readonly input: In
+  readonly runAt: Date
+}
+
+export interface DrainCounts {
+  readonly completed: number
+  /** Became dead letters. */
+  readonly failed: number
+  /** Attempts that failed and will be retried. */
+  readonly retried: number
+}
+
+export interface TestQueue extends AsyncDisposable {
+  readonly clock: VirtualClock
+  /** Enqueues the job and makes one attempt at it, whatever else waits; a delayed job moves the clock to its time. */
+  run<In, Out, Q extends string>(job: Job<string, In, Out, Q>, ...args: Args<In, Q>): Promise<RunResult<Out>>
+  /** Runs all that is due, and all that this enqueues, until nothing is; with `until`, on and on up to that time. */
+  drain(options?: { readonly until?: Instant }): Promise<DrainCounts>
+  /** What waits for its turn, oldest first. */
+  enqueued<In, Out, Q extends string>(job: Job<string, In, Out, Q>): Promise<readonly EnqueuedJob<In>[]>
+  /** Moves the clock; runs no jobs. */
+  advance(duration: Duration): Promise<void>
+  /** Puts the holdfast() back to where it was. */
+  close(): Promise<void>
+}
+
+/** More than any test means to run: a job that enqueues itself again would run for ever. */
+const MAX_DRAINED = 50_000
+const inTest = new WeakSet<Hub>()
+
+export async function testQueue(hf: object, options: TestQueueOptions = {}): Promise<TestQueue> {
+  const hub = Hub.of(hf)
+  if (hub.working) throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a worker running already.')
+  if (inTest.has(hub)) throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a test queue already: close() it first.')
+  const clock = new VirtualClock(readInstant(options.start ?? '2030-01-01T00:00:00Z', 'start'))
+  const random = seededRandom(options.seed ?? 1)
+  const store = memoryStore({ clock, random })
+  const moveBack = hub.moveTo({ store, clock, random })
+  inTest.add(hub)
+  const worker = new TestWorker(hub.core, clock, options.deliver ?? 'once')
+  await worker.start()
+
+  const close = async (): Promise<void> => {
+    if (!inTest.delete(hub)) return
+    worker.stop()
+    moveBack()
+    await store.close()
+  }
+  return {
+    clock,
+    run: (job, ...args) => worker.runNew(() => job.enqueue(...args)) as Promise<RunResult<never>>,
+    async drain({ until } = {}) {
+      return drain(worker, clock, until === undefined ? undefined : readInstant(until, 'until'))
+    },
+    async enqueued(job) {
+      const found: EnqueuedJob<never>[] = []
+      let after: JobId | null = null
+      do {
+        const query = { names: [job.name], states: ['scheduled', 'blocked', 'ready'] as const, limit: MAX_BATCH, after }
+        const page = await store.admin.list(query)
+        for (const { id, payload, dueAt } of page.jobs) {
+          found.push({ id, input: JSON.parse(payload) as never, runAt: new Date(dueAt) })
+        }
+        after = page.next
+      } while (after !== null)
+      return found.reverse()
+    },
+    async advance(duration) {
+      const ms = readDuration(duration, 'advance', { orZero: true })
+      await worker.allStarted()
+      await clock.advance(ms)
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+async function drain(worker: TestWorker, clock: VirtualClock, untilMs: number | undefined): Promise<DrainCounts> {
+  const counts = { completed: 0, failed: 0, retried: 0 }
+  for (let ran = 0; ran < MAX_DRAINED; ran++) {
+    const result = await worker.runNext()
+    if (result === null) {
+      const nextInMs = await worker.nextDueInMs()
+      if (nextInMs === null || untilMs === undefined || clock.now() + nextInMs > untilMs) {
+        if (untilMs !== undefined) await clock.advance(Math.max(0, untilMs - clock.now()))
+        return counts
+      }
+      await clock.advance(nextInMs)
+    } else if (result.state === 'completed') counts.completed++
+    else if (result.state === 'failed') counts.failed++
+    else if (result.state === 'retrying') counts.retried++
+  }
+  throw new HoldfastError('HF_TEST_KIT', `drain() ran ${MAX_DRAINED} jobs and there are still more.`, {
+    hint: 'A job probably enqueues itself again: use run(), or drain({ until }) with a nearer time.',
+  })
+}

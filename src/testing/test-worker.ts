@@ -1,0 +1,205 @@
+/**
+ * The worker of the test kit: the real claim, execution, rules and settlement, one job at a time and only when told.
+ * Its clock stands still while a handler runs, unless the test moves it.
+ */
+import type { Core } from '../client/core.ts'
+import { HoldfastError } from '../errors.ts'
+import type { JobDefinition } from '../job/definition.ts'
+import type { JobId, WorkerId } from '../job/ids.ts'
+import { toError, type Outcome } from '../job/settlement.ts'
+import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
+import { MAX_BATCH, type Lease } from '../stores/store.ts'
+import { Attempt } from '../worker/attempt.ts'
+import { execute } from '../worker/execute.ts'
+import { Reporter } from '../worker/reporter.ts'
+import { policyOf, settle, tellSettled, type PendingSettle } from '../worker/settling.ts'
+import { Timeouts } from '../worker/timeouts.ts'
+
+export type RunResult<Out> =
+  | { readonly state: 'completed'; readonly result: Out }
+  /** A dead letter: no attempt is left, or none would help. */
+  | { readonly state: 'failed'; readonly error: Error }
+  | { readonly state: 'retrying'; readonly error: Error; readonly retryInMs: number }
+  | { readonly state: 'snoozed'; readonly delayMs: number; readonly error: Error | null }
+  | { readonly state: 'cancelled'; readonly reason: string | null }
+
+const YEAR_MS = 365 * 86_400_000
+
+export class TestWorker {
+  readonly #core: Core
+  readonly #clock: VirtualClock
+  readonly #deliver: 'once' | 'twice'
+  readonly #running = new Set<Attempt>()
+  readonly #timeouts: Timeouts
+  readonly #reporter: Reporter
+  readonly #deliveredOnce = new Set<JobId>()
+  #worker: WorkerId
+  #preparing = 0
+
+  constructor(core: Core, clock: VirtualClock, deliver: 'once' | 'twice') {
+    this.#core = core
+    this.#clock = clock
+    this.#deliver = deliver
+    this.#worker = core.ids.worker()
+    this.#reporter = new Reporter(clock, core.events, () => undefined)
+    this.#timeouts = new Timeouts(clock, this.#running, (attempt) => {
+      attempt.stop('timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
+    })
+  }
+
+  async start(): Promise<void> {
+    // Time jumps by years in tests, and nobody but this worker is there to rescue it.
+    await this.#core.connection.call('start the test queue', (store) => store.register(this.#worker, 100 * YEAR_MS))
+  }
+
+  stop(): void {
+    this.#timeouts.clear()
+  }
+
+  /** One attempt at one job of the first queue that has any due; null where none has. */
+  async runNext(): Promise<RunResult<unknown> | null> {
+    await this.#promote()
+    for (const queue of this.#core.queues.names) {
+      const [lease] = await this.#claim(queue, 1)
+      if (lease !== undefined) return this.#run(lease, 0)
+    }
+    return null
+  }
+
+  /** Enqueues a job and makes one attempt at it. */
+  async runNew(enqueue: () => Promise<{ readonly id: string }>): Promise<RunResult<unknown>> {
+    this.#preparing++
+    let prepared = false
+    const onStart = (): void => {
+      if (!prepared) this.#preparing--
+      prepared = true
+    }
+    try {
+      const { id } = await enqueue()
+      return await this.runById(id as JobId, onStart)
+    } finally {
+      onStart()
+    }
+  }
+
+  /** Until every run that was asked for has reached its handler: only then may the clock move under it. */
+  async allStarted(): Promise<void> {
+    while (this.#preparing > 0) await letPromisesRun()
+  }
+
+  /** One attempt at this job; what stands before it in its queue is put back as it was. */
+  async runById(id: JobId, onStart?: () => void): Promise<RunResult<unknown>> {
+    const record = await this.#core.connection.store.admin.get(id)
+    if (record === null) throw new HoldfastError('HF_JOB_NOT_FOUND', `Job ${id} is not in the store.`)
+    await this.#clock.advance(Math.max(0, record.dueAt - this.#clock.now()))
+    await this.#promote()
+    const others: Lease[] = []
+    try {
+      for (;;) {
+        const leases = await this.#claim(record.queue, MAX_BATCH)
+        if (leases.length === 0) {
+          throw new HoldfastError('HF_TEST_KIT', `Job ${id} cannot be run now: its queue is paused, or it is running.`)
+        }
+        for (const lease of leases) {
+          const position = lease.jobs.findIndex((job) => job.id === id)
+          await this.#release(lease, position)
+          if (position !== -1) return await this.#run(lease, position, onStart)
+          others.push(lease)
+        }
+      }
+    } finally {
+      for (const lease of others) await this.#release(lease, -1)
+    }
+  }
+
+  async nextDueInMs(): Promise<number | null> {
+    return (await this.#promote()).nextInMs
+  }
+
+  async #promote(): Promise<{ nextInMs: number | null }> {
+    const { upkeep } = this.#core.connection.store
+    let answer = await upkeep.promote(MAX_BATCH)
+    while (answer.promoted === MAX_BATCH) answer = await upkeep.promote(MAX_BATCH)
+    return answer
+  }
+
+  async #claim(queue: string, limit: number): Promise<readonly Lease[]> {
+    const claim = { queue, limit, suspects: true }
+    const { leases } = await this.#core.connection.store.cycle({ worker: this.#worker, settle: [], claim })
+    return leases
+  }
+
+  async #release({ token, jobs }: Lease, except: number): Promise<void> {
+    const positions = jobs.map((_, position) => position).filter((position) => position !== except)
+    const settlement = { type: 'release' } as const
+    const releases = positions.map((position) => ({ token, position, settlement, runMs: 0 }))
+    await this.#core.connection.store.cycle({ worker: this.#worker, settle: releases, claim: null })
+  }
+
+  async #run(lease: Lease, position: number, onStart?: () => void): Promise<RunResult<unknown>> {
+    const job = lease.jobs[position]
+    if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
+    const jobs = new Map(this.#core.registry.all().map((definition) => [definition.name, definition]))
+    const attempt = new Attempt(job, lease, position, this.#worker, this.#clock.monotonicMs())
+    const executing = this.#execute(attempt, jobs)
+    onStart?.()
+    const outcome = await executing
+    const pending = settle(this.#core, attempt, outcome, policyOf(this.#core, attempt, jobs))
+    if (this.#deliver === 'twice' && !this.#deliveredOnce.has(job.id)) {
+      this.#deliveredOnce.add(job.id)
+      await this.#dieBeforeSettling()
+      return this.runById(job.id)
+    }
+    return this.#settle(pending)
+  }
+
+  async #execute(attempt: Attempt, jobs: ReadonlyMap<string, JobDefinition>): Promise<Outcome> {
+    const { envelope, name } = attempt.job
+    attempt.phase = 'running'
+    attempt.startedMs = this.#clock.monotonicMs()
+    attempt.timeoutMs = envelope.timeoutMs ?? jobs.get(name)?.timeoutMs ?? this.#core.settings.jobTimeoutMs
+    this.#running.add(attempt)
+    this.#timeouts.set(attempt, attempt.startedMs + attempt.timeoutMs)
+    this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
+    try {
+      return (await execute(attempt, jobs, this.#reporter)) ?? { type: 'interrupted' }
+    } finally {
+      this.#running.delete(attempt)
+      await this.#core.connection.store.report(this.#worker, this.#reporter.take())
+    }
+  }
+
+  /** As if the process had been killed with its work done and its acknowledgement unsent. */
+  async #dieBeforeSettling(): Promise<void> {
+    const { store } = this.#core.connection
+    await store.retire(this.#worker)
+    this.#worker = this.#core.ids.worker()
+    await this.start()
+    await store.upkeep.rescue(MAX_BATCH)
+  }
+
+  async #settle(pending: PendingSettle): Promise<RunResult<unknown>> {
+    const { store } = this.#core.connection
+    const { settled } = await store.cycle({ worker: this.#worker, settle: [pending.request], claim: null })
+    tellSettled(this.#core, pending, settled[0] ?? 'lost')
+    return resultOf(pending)
+  }
+}
+
+function resultOf({ outcome, request: { settlement } }: PendingSettle): RunResult<unknown> {
+  const error = outcome.type === 'failed' ? toError(outcome.thrown) : null
+  switch (settlement.type) {
+    case 'completed':
+      return { state: 'completed', result: settlement.result === null ? undefined : (JSON.parse(settlement.result) as unknown) }
+    case 'dead':
+      return { state: 'failed', error: error ?? new Error(settlement.error.message) }
+    case 'retry':
+      return { state: 'retrying', error: error ?? new Error(settlement.error.message), retryInMs: settlement.delayMs }
+    case 'snooze':
+      return { state: 'snoozed', delayMs: settlement.delayMs, error }
+    case 'release':
+      return { state: 'snoozed', delayMs: 0, error }
+    case 'cancelled':
+      return { state: 'cancelled', reason: settlement.reason }
+  }
+}

@@ -1,0 +1,215 @@
+/** Administration of the model test: pause, cancel, replay, discard; and what handlers report. */
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import type { JobId } from '../../src/job/ids.ts'
+import { isFinal, JOB_STATES } from '../../src/job/states.ts'
+import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
+import type { BulkAction, JobFilter, Report } from '../../src/stores/store.ts'
+import { choice, command, often, pick, type Command } from './command.ts'
+import { QUEUES } from './commands-enqueue.ts'
+import type { Model, ModelJob } from './model.ts'
+
+const reason = fc.constantFrom(null, 'one reason', 'another reason')
+
+const pause = command({
+  name: 'pause',
+  params: fc.record({
+    queue: fc.constantFrom<string>(...QUEUES),
+    paused: fc.constantFrom(true, false, false),
+  }),
+  run: async (model, under, { queue, paused }) => {
+    await under.store.admin.setPaused(queue, paused)
+    if (paused) model.paused.add(queue)
+    else model.paused.delete(queue)
+    return []
+  },
+})
+
+// ── cancel ───────────────────────────────────────────────────────────────────
+
+function cancelOne(model: Model, job: ModelJob, why: string | null): 'cancelled' | 'requested' | 'final' {
+  if (isFinal(job.state)) return 'final'
+  if (job.state === 'running') {
+    job.cancelReasons.push(why)
+    return 'requested'
+  }
+  model.finish(job, 'cancelled')
+  job.reason = why
+  return 'cancelled'
+}
+
+const cancel = command({
+  name: 'cancel',
+  params: fc.record({ which: choice, running: fc.boolean(), reason }),
+  when: (model) => model.jobs.size > 0,
+  run: async (model, under, { which, running, reason: why }) => {
+    const jobs = running ? model.inState('running') : [...model.jobs.values()]
+    const job = pick(jobs, which) ?? pick([...model.jobs.values()], which) ?? assert.fail()
+    const { id } = job.facts
+    assert.equal(await under.store.admin.cancel(id, why), cancelOne(model, job, why))
+    return [id]
+  },
+})
+
+const cancelMissing = command({
+  name: 'cancelMissing',
+  params: fc.record({ which: choice }),
+  when: (model) => model.absent.size > 0,
+  run: async (model, under, { which }) => {
+    const id = pick([...model.absent], which) ?? assert.fail()
+    assert.equal(await under.store.admin.cancel(id, null), 'missing')
+    return [id]
+  },
+})
+
+// ── bulk changes ─────────────────────────────────────────────────────────────
+
+/** Whether the action changes the job; 'either' where the contract leaves it open. */
+function changes(model: Model, job: ModelJob, action: BulkAction): boolean | 'either' {
+  if (action.type === 'cancel') return !isFinal(job.state)
+  if (action.type === 'discard') return isFinal(job.state)
+  if (job.state !== 'dead') return false
+  const { id, unique } = job.facts
+  if (unique === null) return true
+  const { must, may } = model.keys.holding(unique.key)
+  if (must !== null && must !== id) return false
+  return may !== null && may !== id ? 'either' : true
+}
+
+function applyChange(model: Model, job: ModelJob, action: BulkAction): void {
+  if (action.type === 'cancel') cancelOne(model, job, action.reason)
+  else if (action.type === 'discard') model.forget(job)
+  else replay(model, job)
+}
+
+function replay(model: Model, job: ModelJob): void {
+  const { id, unique } = job.facts
+  if (unique !== null) model.keys.retake(id, unique)
+  job.state = 'ready'
+  job.attempt = 0
+  job.crashes = 0
+  job.dueAt = model.now
+  job.loose.error = [job.error, null]
+  model.looseProgress(job)
+}
+
+const filter = fc.record({
+  states: fc.option(fc.subarray([...JOB_STATES], { minLength: 1 }), { nil: undefined }),
+  queues: fc.option(fc.subarray([...QUEUES], { minLength: 1 }), { nil: undefined, freq: 2 }),
+})
+
+function matching(model: Model, { states, queues }: JobFilter, after: JobId | null): ModelJob[] {
+  return [...model.jobs.values()]
+    .filter((job) => states?.includes(job.state) ?? true)
+    .filter((job) => queues?.includes(job.facts.queue) ?? true)
+    .filter((job) => after === null || job.facts.id > after)
+    .toSorted((a, b) => (a.facts.id < b.facts.id ? -1 : 1))
+}
+
+async function changeStep(
+  model: Model,
+  under: StoreUnderTest,
+  wanted: JobFilter,
+  action: BulkAction,
+  limit: number,
+  after: JobId | null,
+): Promise<{ touched: JobId[]; next: JobId | null }> {
+  const matches = matching(model, wanted, after)
+  const page = matches.slice(0, limit)
+  const answer = await under.store.admin.change(wanted, action, limit, after)
+  let changed = 0
+  for (const job of page) {
+    let does = changes(model, job, action)
+    if (does === 'either') does = (await under.store.admin.get(job.facts.id))?.state === 'ready'
+    if (!does) continue
+    applyChange(model, job, action)
+    changed++
+  }
+  assert.deepEqual(
+    { changed: answer.changed, skipped: answer.skipped },
+    { changed, skipped: page.length - changed },
+    `${action.type} of ${page.length} jobs`,
+  )
+  if (matches.length > page.length) assert.ok(answer.next !== null, 'there is more to change')
+  if (page.length < limit) assert.equal(answer.next, null, 'there is no more to change')
+  return { touched: page.map((job) => job.facts.id), next: answer.next }
+}
+
+const change = command({
+  name: 'change',
+  params: fc.record({
+    filter,
+    action: fc.oneof(
+      { weight: 3, arbitrary: fc.constant<BulkAction>({ type: 'replay' }) },
+      { weight: 1, arbitrary: fc.constant<BulkAction>({ type: 'discard' }) },
+      { weight: 1, arbitrary: reason.map((why): BulkAction => ({ type: 'cancel', reason: why })) },
+    ),
+    limit: fc.constantFrom(1, 2, 100),
+    toTheEnd: fc.boolean(),
+  }),
+  run: async (model, under, { filter: chosen, action, limit, toTheEnd }) => {
+    const { states, queues } = chosen
+    const wanted: JobFilter = { ...(states && { states }), ...(queues && { queues }) }
+    const touched: JobId[] = []
+    let after: JobId | null = null
+    for (;;) {
+      const step: Awaited<ReturnType<typeof changeStep>> = await changeStep(
+        model,
+        under,
+        wanted,
+        action,
+        limit,
+        after,
+      )
+      touched.push(...step.touched)
+      after = step.next
+      if (after === null || !toTheEnd) return touched
+    }
+  },
+})
+
+const replayDead = command({
+  name: 'replayDead',
+  params: fc.record({ limit: fc.constantFrom(1, 2, 100) }),
+  when: (model) => model.inState('dead').length > 0,
+  run: async (model, under, { limit }) => {
+    return (await changeStep(model, under, { states: ['dead'] }, { type: 'replay' }, limit, null)).touched
+  },
+})
+
+// ── reports ──────────────────────────────────────────────────────────────────
+
+const report = command({
+  name: 'report',
+  params: fc.record({
+    which: choice,
+    position: fc.nat({ max: 3 }),
+    progress: fc.option(
+      fc.record({ done: fc.nat({ max: 9 }), total: fc.constant(9), note: fc.constant(null) }),
+    ),
+    lines: fc.constantFrom(0, 1, 70),
+  }),
+  when: (model) => model.leases.length > 0,
+  run: async (model, under, { which, position, progress, lines }) => {
+    const { worker, token } = pick(model.leases, which) ?? assert.fail()
+    const log = Array.from({ length: lines }, (_, n) => ({
+      at: model.now,
+      level: 'info' as const,
+      message: `line ${n} of ${which}`,
+      fields: null,
+    }))
+    const one: Report = { token, position, progress, log }
+    await under.store.report(worker, [one])
+    const id = model.report(worker, one)
+    return id === null ? [] : [id]
+  },
+})
+
+export const adminCommands: readonly fc.Arbitrary<Command>[] = [
+  pause,
+  ...often(2, cancel),
+  cancelMissing,
+  change,
+  ...often(2, replayDead),
+  ...often(2, report),
+]

@@ -1,0 +1,70 @@
+/** Unique keys in the model: who must hold a key, and who may where the contract leaves it open. */
+import type { JobId } from '../../src/job/ids.ts'
+import type { NewJob } from '../../src/job/record.ts'
+import { isFinal } from '../../src/job/states.ts'
+import type { UniqueClaim } from '../../src/job/unique.ts'
+import type { Model, ModelJob } from './model.ts'
+
+interface Holder {
+  readonly id: JobId
+  readonly rule: UniqueClaim['hold']
+  /** For a key held for a time: held surely until the one, free surely from the other. */
+  readonly heldUntil: number
+  readonly freeFrom: number
+  /** Held while ready: claimed since, so that a return to the queue may or may not take it again. */
+  claimed: boolean
+}
+
+export interface Holding {
+  /** This job holds the key. */
+  readonly must: JobId | null
+  /** This job may hold it. */
+  readonly may: JobId | null
+}
+
+const NOBODY: Holding = { must: null, may: null }
+
+export class ModelKeys {
+  readonly #model: Pick<Model, 'now' | 'jobs' | 'waits'>
+  readonly #holders = new Map<string, Holder>()
+
+  constructor(model: Pick<Model, 'now' | 'jobs' | 'waits'>) {
+    this.#model = model
+  }
+
+  holding(key: string): Holding {
+    const holder = this.#holders.get(key)
+    if (holder === undefined) return NOBODY
+    const { id, rule } = holder
+    if ('forMs' in rule) {
+      if (this.#model.now < holder.heldUntil) return { must: id, may: null }
+      return this.#model.now < holder.freeFrom ? { must: null, may: id } : NOBODY
+    }
+    if (rule.while === 'unfinished') {
+      const job = this.#model.jobs.get(id)
+      return job === undefined || isFinal(job.state) ? NOBODY : { must: id, may: null }
+    }
+    if (!this.#model.waits(id)) return NOBODY
+    return holder.claimed ? { must: null, may: id } : { must: id, may: null }
+  }
+
+  /** A new job, or one that replaced its holder, holds the key by its own rule from now on. */
+  take({ id, unique }: Pick<NewJob, 'id' | 'unique'>, earliestEnd = Infinity): void {
+    if (unique === null) return
+    const end = 'forMs' in unique.hold ? this.#model.now + unique.hold.forMs : Infinity
+    const heldUntil = Math.min(earliestEnd, end)
+    this.#holders.set(unique.key, { id, rule: unique.hold, heldUntil, freeFrom: end, claimed: false })
+  }
+
+  /** Replaced by a job with the same rule: whether its time starts anew is not said. */
+  retake(holder: JobId, unique: UniqueClaim): void {
+    const before = this.#holders.get(unique.key)
+    this.take({ id: holder, unique }, before?.id === holder ? before.heldUntil : this.#model.now)
+  }
+
+  claimed(job: ModelJob): void {
+    const { id, unique } = job.facts
+    const holder = unique === null ? undefined : this.#holders.get(unique.key)
+    if (holder?.id === id) holder.claimed = true
+  }
+}
