@@ -17,7 +17,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
 
-export function row(what: string, unit: string, rounds: readonly number[], bar?: { text: string; met(median: number): boolean }): Row {
+export function row(
+  what: string,
+  unit: string,
+  rounds: readonly number[],
+  bar?: { text: string; met(median: number): boolean },
+): Row {
   const middle = median(rounds)
   const base = { what, unit, rounds, median: middle }
   return bar === undefined ? base : { ...base, bar: bar.text, met: bar.met(middle) }
@@ -33,7 +38,14 @@ export function printTable(rows: readonly Row[]): string {
   ])
   const table = [['what', 'median', 'range', 'bar', ''], ...cells]
   const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...table.map((line) => line[column]?.length ?? 0)))
-  return table.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()).join('\n')
+  return table
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }
 
 function show(value: number): string {

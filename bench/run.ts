@@ -28,8 +28,18 @@ if (values.store !== 'memory' || !(rounds >= 1) || !(seconds > 0)) {
 
 const rows: readonly Row[] = await memoryBench({ rounds, seconds, say: (text) => console.error(text) })
 mkdirSync(new URL('results/', import.meta.url), { recursive: true })
-const result = { store: values.store, at: new Date().toISOString(), node: process.version, rounds, seconds, rows }
-writeFileSync(new URL(`results/${values.store}.json`, import.meta.url), `${JSON.stringify(result, null, 2)}\n`)
+const result = {
+  store: values.store,
+  at: new Date().toISOString(),
+  node: process.version,
+  rounds,
+  seconds,
+  rows,
+}
+writeFileSync(
+  new URL(`results/${values.store}.json`, import.meta.url),
+  `${JSON.stringify(result, null, 2)}\n`,
+)
 if (values.json) console.log(JSON.stringify(result))
 else console.log(printTable(rows))
 process.exitCode = rows.some((row) => row.met === false) ? 1 : 0

@@ -11,7 +11,7 @@ const CHILD = fileURLToPath(new URL('child.ts', import.meta.url))
 export interface BenchOptions {
   readonly rounds: number
   readonly seconds: number
-  say(text: string): void
+  readonly say: (text: string) => void
 }
 
 export async function memoryBench({ rounds, seconds, say }: BenchOptions): Promise<Row[]> {
@@ -23,19 +23,36 @@ export async function memoryBench({ rounds, seconds, say }: BenchOptions): Promi
   for (let round = 1; round <= rounds; round++) {
     say(`round ${round} of ${rounds}`)
     drain.push(await child<DrainResult>({ type: 'drain', jobs: 1_000_000, concurrency: 100, signal: false }))
-    drainSignal.push(await child<DrainResult>({ type: 'drain', jobs: 300_000, concurrency: 100, signal: true }))
+    drainSignal.push(
+      await child<DrainResult>({ type: 'drain', jobs: 300_000, concurrency: 100, signal: true }),
+    )
     drainOne.push(await child<DrainResult>({ type: 'drain', jobs: 500_000, concurrency: 1, signal: false }))
     few.push(await child<RefillResult>({ type: 'refill', waiting: 10_000, seconds }))
     many.push(await child<RefillResult>({ type: 'refill', waiting: 1_000_000, seconds }))
   }
   const ratios = few.map((side, index) => (many[index]?.cpuMicros ?? Number.NaN) / side.cpuMicros)
   return [
-    row('drain no-op jobs, 100 slots', 'jobs/s', rates(drain), { text: '≥ 150,000 jobs/s', met: (rate) => rate >= 150_000 }),
+    row('drain no-op jobs, 100 slots', 'jobs/s', rates(drain), {
+      text: '≥ 150,000 jobs/s',
+      met: (rate) => rate >= 150_000,
+    }),
     row('drain, each handler reads its signal', 'jobs/s', rates(drainSignal)),
     row('drain, 1 slot', 'jobs/s', rates(drainOne)),
-    row('bulk enqueue', 'jobs/s', drain.map((one) => one.enqueuePerSecond)),
-    row('CPU a job, 10 k waiting', 'µs', few.map((one) => one.cpuMicros)),
-    row('CPU a job, 1 M waiting', 'µs', many.map((one) => one.cpuMicros)),
+    row(
+      'bulk enqueue',
+      'jobs/s',
+      drain.map((one) => one.enqueuePerSecond),
+    ),
+    row(
+      'CPU a job, 10 k waiting',
+      'µs',
+      few.map((one) => one.cpuMicros),
+    ),
+    row(
+      'CPU a job, 1 M waiting',
+      'µs',
+      many.map((one) => one.cpuMicros),
+    ),
     row('CPU a job, 1 M vs 10 k waiting', '×', ratios, { text: '≤ 1.15 ×', met: (ratio) => ratio <= 1.15 }),
   ]
 }
@@ -46,6 +63,8 @@ function rates(results: readonly DrainResult[]): number[] {
 
 /** A fresh process for each figure: no heap and no optimised code left over from the one before. */
 async function child<Result>(scenario: Scenario): Promise<Result> {
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', CHILD, JSON.stringify(scenario)], { timeout: 300_000 })
+  const { stdout } = await run(process.execPath, ['--import', 'tsx', CHILD, JSON.stringify(scenario)], {
+    timeout: 300_000,
+  })
   return JSON.parse(stdout) as Result
 }

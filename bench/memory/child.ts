@@ -1,6 +1,8 @@
 /** One measurement in a process of its own; prints its result as JSON. The library is the built one. */
+import type * as Library from 'holdfast'
+
 // The built code, not the sources: what users run is what is measured.
-const { holdfast } = (await import(new URL('../../dist/index.js', import.meta.url).href)) as typeof import('holdfast')
+const { holdfast } = (await import(new URL('../../dist/index.js', import.meta.url).href)) as typeof Library
 
 export type Scenario =
   | { readonly type: 'drain'; readonly jobs: number; readonly concurrency: number; readonly signal: boolean }
@@ -22,7 +24,11 @@ const scenario = JSON.parse(process.argv[2] ?? '{}') as Scenario
 const result = scenario.type === 'drain' ? await drain(scenario) : await refill(scenario)
 console.log(JSON.stringify(result))
 
-async function drain({ jobs, concurrency, signal }: Extract<Scenario, { type: 'drain' }>): Promise<DrainResult> {
+async function drain({
+  jobs,
+  concurrency,
+  signal,
+}: Extract<Scenario, { type: 'drain' }>): Promise<DrainResult> {
   const hf = holdfast({ store: 'memory:', logger: false })
   let aborted = 0
   const job = hf.job({

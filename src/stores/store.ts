@@ -5,6 +5,9 @@
  * Every method is one atomic step: it happens wholly or not at all, and a caller that got no answer may repeat the
  * call. Only the store's clock compares times. No method waits for work; `subscribe` tells when to look again.
  *
+ * A caller that breaks the contract itself (a flush beyond `MAX_BATCH`, an id that exists already) is refused before
+ * anything is written. Claims take only what is ready; only `promote` moves a due job there.
+ *
  * Leases. A worker incarnation is registered with a lease that heartbeats renew. A claim takes due jobs and puts them
  * under a token; that lease record is the fence: whoever presents the token settles, until a rescue takes the lease
  * away. An expired worker keeps settling and may even be renewed; expiry only permits rescue. A rescued lease never
@@ -36,9 +39,9 @@ export interface Store {
   retire(worker: WorkerId): Promise<void>
   /** Settles, then claims: one step, either part may be empty. Settles are answered also where `alive` is false. */
   cycle(request: CycleRequest): Promise<CycleAnswer>
-  /** Renews the lease of a worker that is not rescued, and tells what it should know. */
+  /** Renews the lease of a worker that is not rescued, and tells what it should know; nothing at all for one that is. */
   heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer>
-  /** Keeps progress and log lines of running jobs; what is not under the token any more is ignored. */
+  /** Keeps progress and log lines of running jobs (they stay with the job when it comes back); what is not under the token any more is ignored. */
   report(worker: WorkerId, reports: readonly Report[]): Promise<void>
   /** Best effort: hints may be late, doubled or lost, so a listener also polls. Resolves to how to stop. */
   subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>>
@@ -83,12 +86,18 @@ export interface SettleRequest {
 
 /**
  * `written`: by this call. `already`: this position was settled before, by a repeat or a crossing call; nothing was
- * changed. `lost`: the lease is not this worker's any more; nothing was changed.
+ * changed. `lost`: the lease is not this worker's any more; nothing was changed. A lease that was settled to its end is
+ * answered with `already` for `FLUSH_MEMORY_MS` at least; one that was revoked, with `lost` for ever (or with `already`
+ * for the positions that had been settled before).
+ *
+ * Of a job whose cancel was requested, a settlement that would bring it back (retry, snooze, release) writes cancelled
+ * instead; completed and dead stay what they are.
  */
 export type SettleAnswer = 'written' | 'already' | 'lost'
 
 export interface ClaimRequest {
   readonly queue: string
+  /** Counts the suspect too. */
   readonly limit: number
   /** Whether a suspect (a job that lost workers before) may be among them; it comes in a lease of its own. */
   readonly suspects: boolean
@@ -152,7 +161,8 @@ export interface Upkeep {
   promote(limit: number): Promise<{ readonly promoted: number; readonly nextInMs: number | null }>
   /**
    * Takes back leases of workers that are expired or missing, at most about `limit` jobs a call. Each job either waits
-   * out its crash delay as a suspect, or is dead when it has lost more workers than `maxCrashes`.
+   * out its crash delay as a suspect, or is dead when it has lost more workers than `maxCrashes`. An expired worker is
+   * gone when it is listed: not before the last of its leases is taken.
    */
   rescue(limit: number): Promise<RescueAnswer>
   /** Forgets finished jobs beyond the retention, at most `limit` a call, and old flush ids. */
@@ -193,11 +203,13 @@ export interface Retention {
 export interface Schedules {
   /** Creates or changes a schedule; the slots that it has fired stay fired. */
   put(schedule: ScheduleSpec): Promise<void>
+  /** Forgets the schedule and the slots it has fired. */
   remove(id: string): Promise<boolean>
   list(): Promise<readonly StoredSchedule[]>
   /**
    * Fires one slot: enqueues its job and moves the schedule on, in one step, if `slot` is later than the last one
-   * fired. Whoever comes second, or from the past, changes nothing.
+   * fired. Whoever comes second, or from the past, changes nothing. A job that meets its unique key's holder is a
+   * duplicate as in any enqueue: the slot is fired.
    */
   fire(
     id: string,
@@ -228,7 +240,7 @@ export interface Admin {
   queues(): Promise<readonly QueueStatus[]>
   /** After this is answered, no claim takes from a paused queue. */
   setPaused(queue: string, paused: boolean): Promise<void>
-  /** `cancelled`: it never runs again. `requested`: its worker is told. `final`: too late. */
+  /** `cancelled`: it never runs again. `requested`: its worker is told (the first reason stays). `final`: too late. */
   cancel(id: JobId, reason: string | null): Promise<'cancelled' | 'requested' | 'final' | 'missing'>
   /** Applies to at most `limit` matching jobs in order of id; repeat from `next` until it is null. */
   change(filter: JobFilter, action: BulkAction, limit: number, after: JobId | null): Promise<ChangeAnswer>

@@ -188,17 +188,21 @@ const report = command({
       fc.record({ done: fc.nat({ max: 9 }), total: fc.constant(9), note: fc.constant(null) }),
     ),
     lines: fc.constantFrom(0, 1, 70),
+    stale: fc.constantFrom(true, false, false),
   }),
   when: (model) => model.leases.length > 0,
-  run: async (model, under, { which, position, progress, lines }) => {
-    const { worker, token } = pick(model.leases, which) ?? assert.fail()
+  run: async (model, under, { which, position, progress, lines, stale }) => {
+    // Mostly what still runs; now and then what does not any more.
+    const open = model.leases.filter((lease) => lease.positions.includes('open'))
+    const { worker, token, ids } =
+      pick(stale ? model.leases : open, which) ?? pick(model.leases, which) ?? assert.fail()
     const log = Array.from({ length: lines }, (_, n) => ({
       at: model.now,
       level: 'info' as const,
       message: `line ${n} of ${which}`,
       fields: null,
     }))
-    const one: Report = { token, position, progress, log }
+    const one: Report = { token, position: position % (ids.length + 1), progress, log }
     await under.store.report(worker, [one])
     const id = model.report(worker, one)
     return id === null ? [] : [id]
@@ -211,5 +215,5 @@ export const adminCommands: readonly fc.Arbitrary<Command>[] = [
   cancelMissing,
   change,
   ...often(2, replayDead),
-  ...often(2, report),
+  ...often(3, report),
 ]

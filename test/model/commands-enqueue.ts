@@ -35,7 +35,7 @@ const wish: fc.Arbitrary<Wish> = fc.record({
   priority: fc.constantFrom(0, 1, 5, 9),
   maxCrashes: fc.constantFrom(0, 1, 2, 3),
   due: fc.record({ kind: fc.constantFrom('now', 'now', 'now', 'in', 'at', 'past'), ms: lastsMs }),
-  unique: fc.option(fc.record({ key: fc.nat({ max: KEYS.length - 1 }), onConflict }), { freq: 2 }),
+  unique: fc.option(fc.record({ key: fc.constantFrom(0, 1, 1, 1, 2, 3), onConflict }), { freq: 2 }),
   payload: fc.json({ maxDepth: 1 }),
 })
 
@@ -72,6 +72,12 @@ function jobOf(model: Model, { queue, priority, maxCrashes, due, unique, payload
         ? null
         : { key: key.key, hold: key.hold, onConflict: unique.onConflict },
   }
+}
+
+/** A job that is due now, without a key or anything else of note. */
+export function plainJob(model: Model): NewJob {
+  const due = { kind: 'now', ms: 0 } as const
+  return jobOf(model, { queue: 0, priority: 5, maxCrashes: 1, due, unique: null, payload: 'null' })
 }
 
 /** Sends a flush and holds the answer against the model; the first time it also changes the model. */

@@ -1,9 +1,14 @@
 /** Unique keys in the model: who must hold a key, and who may where the contract leaves it open. */
 import type { JobId } from '../../src/job/ids.ts'
 import type { NewJob } from '../../src/job/record.ts'
-import { isFinal } from '../../src/job/states.ts'
+import { isFinal, isWaiting, type JobState } from '../../src/job/states.ts'
 import type { UniqueClaim } from '../../src/job/unique.ts'
-import type { Model, ModelJob } from './model.ts'
+
+/** What holding a key depends on. */
+interface World {
+  readonly now: number
+  readonly jobs: ReadonlyMap<JobId, { readonly state: JobState }>
+}
 
 interface Holder {
   readonly id: JobId
@@ -25,11 +30,11 @@ export interface Holding {
 const NOBODY: Holding = { must: null, may: null }
 
 export class ModelKeys {
-  readonly #model: Pick<Model, 'now' | 'jobs' | 'waits'>
+  readonly #world: World
   readonly #holders = new Map<string, Holder>()
 
-  constructor(model: Pick<Model, 'now' | 'jobs' | 'waits'>) {
-    this.#model = model
+  constructor(world: World) {
+    this.#world = world
   }
 
   holding(key: string): Holding {
@@ -37,21 +42,20 @@ export class ModelKeys {
     if (holder === undefined) return NOBODY
     const { id, rule } = holder
     if ('forMs' in rule) {
-      if (this.#model.now < holder.heldUntil) return { must: id, may: null }
-      return this.#model.now < holder.freeFrom ? { must: null, may: id } : NOBODY
+      if (this.#world.now < holder.heldUntil) return { must: id, may: null }
+      return this.#world.now < holder.freeFrom ? { must: null, may: id } : NOBODY
     }
-    if (rule.while === 'unfinished') {
-      const job = this.#model.jobs.get(id)
-      return job === undefined || isFinal(job.state) ? NOBODY : { must: id, may: null }
-    }
-    if (!this.#model.waits(id)) return NOBODY
+    const state = this.#world.jobs.get(id)?.state
+    if (state === undefined) return NOBODY
+    if (rule.while === 'unfinished') return isFinal(state) ? NOBODY : { must: id, may: null }
+    if (!isWaiting(state)) return NOBODY
     return holder.claimed ? { must: null, may: id } : { must: id, may: null }
   }
 
   /** A new job, or one that replaced its holder, holds the key by its own rule from now on. */
   take({ id, unique }: Pick<NewJob, 'id' | 'unique'>, earliestEnd = Infinity): void {
     if (unique === null) return
-    const end = 'forMs' in unique.hold ? this.#model.now + unique.hold.forMs : Infinity
+    const end = 'forMs' in unique.hold ? this.#world.now + unique.hold.forMs : Infinity
     const heldUntil = Math.min(earliestEnd, end)
     this.#holders.set(unique.key, { id, rule: unique.hold, heldUntil, freeFrom: end, claimed: false })
   }
@@ -59,11 +63,10 @@ export class ModelKeys {
   /** Replaced by a job with the same rule: whether its time starts anew is not said. */
   retake(holder: JobId, unique: UniqueClaim): void {
     const before = this.#holders.get(unique.key)
-    this.take({ id: holder, unique }, before?.id === holder ? before.heldUntil : this.#model.now)
+    this.take({ id: holder, unique }, before?.id === holder ? before.heldUntil : this.#world.now)
   }
 
-  claimed(job: ModelJob): void {
-    const { id, unique } = job.facts
+  claimed({ id, unique }: Pick<NewJob, 'id' | 'unique'>): void {
     const holder = unique === null ? undefined : this.#holders.get(unique.key)
     if (holder?.id === id) holder.claimed = true
   }

@@ -20,6 +20,7 @@ import {
   type Report,
   type SettleAnswer,
   type SettleRequest,
+  type StoredSchedule,
 } from '../../src/stores/store.ts'
 import { ModelKeys } from './keys.ts'
 
@@ -97,6 +98,7 @@ export class Model {
   readonly keys: ModelKeys
   readonly paused = new Set<string>()
   readonly queues = new Set<string>()
+  readonly schedules = new Map<string, StoredSchedule>()
   leader: { readonly id: WorkerId; readonly untilMs: number } | null = null
   commandsRun = 0
 
@@ -179,7 +181,7 @@ export class Model {
       job.state = 'running'
       job.attempt++
       job.lease = { token, worker, claimedAt }
-      this.keys.claimed(job)
+      this.keys.claimed(job.facts)
     }
     const ids = lease.jobs.map((job) => job.id)
     this.leases.push({ token, worker, ids, positions: ids.map(() => 'open'), known, endedAt: null })

@@ -12,6 +12,7 @@ import { adminCommands } from './commands-admin.ts'
 import { HALF_MS, MINUTE_MS } from './command.ts'
 import { enqueueCommands } from './commands-enqueue.ts'
 import { fencingCommands } from './commands-fencing.ts'
+import { scheduleCommands } from './commands-schedules.ts'
 import { upkeepCommands } from './commands-upkeep.ts'
 import { workerCommands } from './commands-worker.ts'
 import { compareAll, compareTokens } from './compare.ts'
@@ -21,7 +22,7 @@ export interface ModelTestOptions {
   readonly numRuns: number
   /** @default a fresh one, shown on failure */
   readonly seed?: number
-  /** @default 120 */
+  /** @default 200 */
   readonly maxCommands?: number
   /** How far the store's clock may run on by itself during one run. @default 0, for a virtual clock */
   readonly toleranceMs?: number
@@ -38,6 +39,7 @@ const COMMANDS = [
   ...fencingCommands,
   ...upkeepCommands,
   ...adminCommands,
+  ...scheduleCommands,
 ]
 
 /** Rejects with the seed and the shrunk commands where the store and the model part. */
@@ -48,7 +50,7 @@ export async function runModelTest(
   const {
     numRuns,
     seed = systemRandom.uint32() | 0,
-    maxCommands = 120,
+    maxCommands = 200,
     toleranceMs = 0,
     shrink = true,
   } = options
@@ -68,9 +70,14 @@ export async function runModelTest(
   const [commands] = details.counterexample ?? []
   throw new Error(
     `The store and its model part after ${details.numRuns} runs, ${details.numShrinks} shrinks.\n` +
-      `Repeat with { seed: ${seed} } (path ${details.counterexamplePath}).\nCommands: ${String(commands)}`,
+      `Repeat with { seed: ${seed} } (path ${details.counterexamplePath}).\nCommands: ${textOf(commands)}`,
     { cause: details.errorInstance },
   )
+}
+
+/** Commands write themselves down, those that ran, though their type does not say so. */
+function textOf(commands: unknown): string {
+  return String(commands)
 }
 
 /** The first job tells the store's time, and is the model's first. */

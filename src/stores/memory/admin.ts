@@ -121,8 +121,9 @@ function apply(state: MemoryState, entry: Entry, action: BulkAction): boolean {
 function replay(state: MemoryState, entry: Entry): boolean {
   const { unique } = entry.job
   const now = state.now()
-  if (unique !== null && 'while' in unique.hold) {
-    if (state.keys.holderOf(unique.key, now) !== undefined) return false
+  if (unique !== null) {
+    const holder = state.keys.holderOf(unique.key, now)
+    if (holder !== undefined && holder !== entry.job.id) return false
     state.keys.take(unique, entry.job.id, now)
   }
   state.shelves.take(entry)

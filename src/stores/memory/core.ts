@@ -1,9 +1,11 @@
 /** The core of the contract in memory: enqueue, cycle, heartbeat, report. */
+import { HoldfastError } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
 import { isWaiting } from '../../job/states.ts'
 import {
   FLUSH_MEMORY_MS,
+  MAX_BATCH,
   MAX_LOG_LINES,
   type CancelNotice,
   type ClaimRequest,
@@ -26,6 +28,7 @@ import type { MemoryState } from './state.ts'
 export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswer[] {
   const remembered = state.flushes.get(flush.id)
   if (remembered !== undefined) return remembered.answers ?? flush.jobs.map(insertedAnswer)
+  refuse(state, flush)
   const answers = flush.jobs.map((job) =>
     job.unique === null ? insert(state, job) : insertUnique(state, job),
   )
@@ -34,6 +37,20 @@ export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswe
   state.flushes.set(flush.id, { at: state.now(), answers: plain ? null : answers })
   hintAbout(state, flush.jobs)
   return answers
+}
+
+/** Before anything is written: a flush happens wholly or not at all. */
+function refuse(state: MemoryState, { jobs }: Flush): void {
+  if (jobs.length > MAX_BATCH)
+    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+  const known = jobs.find((job) => state.shelves.jobs.has(job.id))
+  if (known !== undefined) throw broken(`a new job with the id ${known.id}, which exists already`)
+}
+
+function broken(what: string): HoldfastError {
+  return new HoldfastError('HF_STORE_CONTRACT', `The in-memory store was given ${what}.`, {
+    hint: 'Make each id once, and repeat a flush under its own flush id.',
+  })
 }
 
 function insertedAnswer(job: NewJob): EnqueueAnswer {
@@ -158,12 +175,14 @@ export function heartbeat(state: MemoryState, request: HeartbeatRequest): Heartb
   for (const token of request.strangers) {
     const lease = state.leases.get(token)
     if (lease?.worker !== request.worker) continue
-    for (const entry of state.leases.revoke(lease, state.now())) state.release(entry)
+    for (const entry of state.leases.revoke(lease)) state.release(entry)
   }
   const leases = state.leases.of(request.worker)
   const cancelled = leases.flatMap((lease) =>
     lease.open.flatMap((entry, position): CancelNotice[] =>
-      entry?.cancel == null ? [] : [{ token: lease.token, position, reason: entry.cancel.reason }],
+      entry === null || entry.cancel === null
+        ? []
+        : [{ token: lease.token, position, reason: entry.cancel.reason }],
     ),
   )
   return { alive: true, tokens: leases.map((lease) => lease.token), cancelled }

@@ -1,9 +1,19 @@
 /** A job inside the in-memory store: its facts, and the little that changes. */
 import type { AttemptError } from '../../job/failure.ts'
+import type { Token, WorkerId } from '../../job/ids.ts'
 import { rankOf } from '../../job/rank.ts'
 import type { ClaimedJob, JobLogLine, JobRecord, NewJob, Progress } from '../../job/record.ts'
 import type { JobState } from '../../job/states.ts'
-import type { LeaseEntry } from './leases.ts'
+
+/** The jobs of one claim, under one token. */
+export interface LeaseEntry {
+  readonly token: Token
+  readonly worker: WorkerId
+  readonly claimedAt: number
+  /** By position; null once settled. */
+  readonly open: (Entry | null)[]
+  left: number
+}
 
 export interface Entry {
   /** Replaced as a whole when a unique key's conflict rule says so. */

@@ -31,7 +31,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 
   const step: Guard = async (body) => {
     if (closed) throw new HoldfastError('HF_CLOSED', 'The in-memory store is closed.')
-    return body()
+    const answer = body()
+    state.tellHints()
+    return answer
   }
 
   return {

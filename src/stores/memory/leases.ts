@@ -1,15 +1,6 @@
 /** Workers and their leases. The lease record is the fence: once it is gone, its token settles nothing. */
 import type { Token, WorkerId } from '../../job/ids.ts'
-import type { Entry } from './entry.ts'
-
-export interface LeaseEntry {
-  readonly token: Token
-  readonly worker: WorkerId
-  readonly claimedAt: number
-  /** By position; null once settled. */
-  readonly open: (Entry | null)[]
-  left: number
-}
+import type { Entry, LeaseEntry } from './entry.ts'
 
 interface WorkerEntry {
   readonly leaseMs: number
@@ -19,8 +10,11 @@ interface WorkerEntry {
 export class Leases {
   readonly workers = new Map<WorkerId, WorkerEntry>()
   readonly #leases = new Map<Token, LeaseEntry>()
-  /** Tokens taken away from their worker, and when: a lease that is gone for another reason was settled to its end. */
-  readonly #revoked = new Map<Token, number>()
+  /**
+   * Tokens that were taken away from their worker, kept for good: they are rare, and a lease that is gone for any other
+   * reason was settled to its end.
+   */
+  readonly #revoked = new Set<Token>()
   #lastToken = 0
 
   get(token: Token): LeaseEntry | undefined {
@@ -62,19 +56,12 @@ export class Leases {
   }
 
   /** Takes the lease away from its worker and returns what it still held. */
-  revoke(lease: LeaseEntry, nowMs: number): Entry[] {
+  revoke(lease: LeaseEntry): Entry[] {
     const entries = lease.open.filter((entry) => entry !== null)
     for (const entry of entries) entry.lease = null
     this.#leases.delete(lease.token)
-    this.#revoked.set(lease.token, nowMs)
+    this.#revoked.add(lease.token)
     return entries
-  }
-
-  forgetRevokedBefore(timeMs: number): void {
-    for (const [token, at] of this.#revoked) {
-      if (at >= timeMs) break
-      this.#revoked.delete(token)
-    }
   }
 
   of(worker: WorkerId): LeaseEntry[] {
@@ -82,10 +69,10 @@ export class Leases {
   }
 
   /** Leases whose worker is expired or gone. */
-  *orphaned(nowMs: number): Generator<LeaseEntry> {
-    for (const lease of this.#leases.values()) {
+  orphaned(nowMs: number): LeaseEntry[] {
+    return [...this.#leases.values()].filter((lease) => {
       const worker = this.workers.get(lease.worker)
-      if (worker === undefined || worker.expiresAt <= nowMs) yield lease
-    }
+      return worker === undefined || worker.expiresAt <= nowMs
+    })
   }
 }

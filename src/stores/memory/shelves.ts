@@ -52,7 +52,8 @@ export class Shelves {
   }
 
   put(entry: Entry, to: JobState): void {
-    if (!isLegalMove(entry.state, to)) throw new Error(`job ${entry.job.id}: ${entry.state} → ${to} is not a legal move`)
+    if (!isLegalMove(entry.state, to))
+      throw new Error(`job ${entry.job.id}: ${entry.state} → ${to} is not a legal move`)
     entry.state = to
     this.#shelve(entry)
   }

@@ -34,6 +34,7 @@ export class MemoryState {
   readonly keys = new UniqueKeys()
   readonly flushes = new Map<FlushId, FlushMemory>()
   readonly listeners = new Set<(hint: WakeUp) => void>()
+  #hints: WakeUp[] = []
 
   constructor(clock: Pick<Clock, 'now'>, random: Random, maxFinished: number) {
     this.clock = clock
@@ -45,8 +46,16 @@ export class MemoryState {
     return this.clock.now()
   }
 
+  /** Told after the step that gave rise to it: a listener never sees, nor disturbs, half of one. */
   hint(hint: WakeUp): void {
-    for (const listener of this.listeners) listener(hint)
+    if (this.listeners.size > 0) this.#hints.push(hint)
+  }
+
+  tellHints(): void {
+    if (this.#hints.length === 0) return
+    const hints = this.#hints
+    this.#hints = []
+    for (const hint of hints) for (const listener of this.listeners) tell(listener, hint)
   }
 
   /** A time in the past means now: it must not buy a head start. */
@@ -88,8 +97,8 @@ export class MemoryState {
 
   /** Ready again where it stood; the attempt is handed back. */
   release(entry: Entry): void {
-    entry.attempt--
     if (entry.cancel !== null) return this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
+    entry.attempt--
     this.shelves.take(entry)
     this.shelves.put(entry, 'ready')
     this.hint({ type: 'ready', queue: entry.job.queue })
@@ -136,7 +145,6 @@ export class MemoryState {
   crashed(entry: Entry, worker: string): { to: 'scheduled' | 'dead' | 'cancelled'; error: AttemptError } {
     const lost = new HoldfastError('HF_WORKER_LOST', `Worker ${worker} was lost while it ran this job.`)
     const error = attemptError(lost, entry.attempt, 'worker_lost')
-    entry.attempt--
     entry.crashes++
     if (entry.cancel !== null) {
       this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
@@ -146,6 +154,7 @@ export class MemoryState {
       this.finish(entry, 'dead', { error })
       return { to: 'dead', error }
     }
+    entry.attempt--
     this.schedule(entry, jittered(crashDelayMs(entry.crashes), 0.5, this.random), error)
     return { to: 'scheduled', error }
   }
@@ -154,4 +163,13 @@ export class MemoryState {
 /** Whether the job would wait for another attempt. */
 function comesBack(settlement: Settlement): boolean {
   return settlement.type === 'retry' || settlement.type === 'snooze' || settlement.type === 'release'
+}
+
+/** What a listener throws is its own affair. */
+function tell(listener: (hint: WakeUp) => void, hint: WakeUp): void {
+  try {
+    listener(hint)
+  } catch {
+    // A hint is best effort, and the step it tells of has happened.
+  }
 }

@@ -1,7 +1,7 @@
 /** Upkeep in memory: promote, rescue, prune, lead. */
 import type { WorkerId } from '../../job/ids.ts'
 import type { FinalState } from '../../job/states.ts'
-import { FLUSH_MEMORY_MS, type RescueAnswer, type RescuedJob, type Retention, type Upkeep } from '../store.ts'
+import type { RescueAnswer, RescuedJob, Retention, Upkeep } from '../store.ts'
 import type { Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 
@@ -52,9 +52,9 @@ function promote(state: MemoryState, limit: number): { promoted: number; nextInM
 function rescue(state: MemoryState, limit: number): RescueAnswer {
   const now = state.now()
   const jobs: RescuedJob[] = []
-  for (const lease of [...state.leases.orphaned(now)]) {
+  for (const lease of state.leases.orphaned(now)) {
     if (jobs.length >= limit) break
-    for (const entry of state.leases.revoke(lease, now)) jobs.push(crashed(state, entry, lease.worker))
+    for (const entry of state.leases.revoke(lease)) jobs.push(crashed(state, entry, lease.worker))
   }
   // A worker goes only when no lease is left of it, so that a bounded rescue never leaves one behind.
   const workers = [...state.leases.workers]
@@ -73,7 +73,6 @@ function crashed(state: MemoryState, entry: Entry, worker: WorkerId): RescuedJob
 function prune(state: MemoryState, retention: Retention, limit: number): number {
   const now = state.now()
   state.keys.prune(now)
-  state.leases.forgetRevokedBefore(now - FLUSH_MEMORY_MS)
   const rules: readonly (readonly [FinalState, number, number | null])[] = [
     ['completed', retention.completedMs, retention.maxCompleted],
     ['dead', retention.deadMs, retention.maxDead],
