@@ -2,6 +2,7 @@
  * Every error that Holdfast raises: a code to program against, a message that says what happened, and a hint that
  * says what to do. A test compares this table with docs/errors.md.
  */
+import { parseDuration, type Duration } from './std/duration.ts'
 
 /** Code → what to do about it, unless the place that throws knows better. */
 export const ERROR_HINTS = {
@@ -12,14 +13,15 @@ export const ERROR_HINTS = {
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',
   HF_UNKNOWN_JOB: 'Register the job in this worker, or route it to a queue that this worker does not read.',
   HF_NO_HANDLER: 'Call contract.implement(run) in the worker process, or leave the contract out of `jobs`.',
-  HF_NO_JOBS: 'Export at least one job from the module: export const sendMail = hf.job({ … }).',
+  HF_NO_JOBS: 'Define at least one job with a handler: export const sendMail = hf.job({ … }).',
   HF_BAD_MODULE: 'Check the path and that the module loads on its own.',
   HF_INVALID_INPUT: "Correct the input; the issues name the paths that the job's schema refused.",
   HF_NOT_JSON: 'Pass only what JSON can hold; the message names the path and what to pass instead.',
-  HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it, or raise the limit.',
+  HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it.',
   HF_PARTIAL_ENQUEUE:
     'Everything else was enqueued: correct the inputs listed in `failures` and enqueue those again.',
-  HF_STORE_UNREACHABLE: 'Check that the store is running and reachable; it is safe to try again.',
+  HF_STORE_UNREACHABLE:
+    'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
   HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
   HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
@@ -55,6 +57,11 @@ export class HoldfastError extends Error {
   }
 }
 
+/** Texts that others wrote end as they like; ours end as sentences do. */
+function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`
+}
+
 /** One input of many that could not be enqueued. */
 export interface EnqueueFailure {
   readonly index: number
@@ -75,7 +82,8 @@ export class PartialEnqueueError extends HoldfastError {
     failures: readonly EnqueueFailure[],
   ) {
     const first = failures[0]
-    const example = first === undefined ? '' : ` First, at index ${first.index}: ${first.error.message}`
+    const example =
+      first === undefined ? '' : ` First, at index ${first.index}: ${sentence(first.error.message)}`
     super('HF_PARTIAL_ENQUEUE', `${counts.failed} of the jobs could not be enqueued.${example}`, {
       cause: first?.error,
     })
@@ -100,9 +108,13 @@ export class InvalidInputError extends HoldfastError {
   constructor(jobName: string, issues: readonly InputIssue[]) {
     const listed = issues
       .slice(0, 5)
-      .map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`))
+      // Some libraries name the path in the message themselves.
+      .map(({ path, message }) =>
+        path === '' || message.startsWith(`${path} `) ? message : `${path}: ${message}`,
+      )
     const more = issues.length > listed.length ? `; and ${issues.length - listed.length} more` : ''
-    super('HF_INVALID_INPUT', `The input of job "${jobName}" is not valid. ${listed.join('; ')}${more}`)
+    const reasons = sentence(`${listed.join('; ')}${more}`)
+    super('HF_INVALID_INPUT', `The input of job "${jobName}" is not valid. ${reasons}`)
     this.issues = issues
   }
 }
@@ -131,15 +143,11 @@ export class Fatal extends Error {
 /** A failure that knows when trying again makes sense; uses an attempt. */
 export class RetryIn extends Error {
   override readonly name = 'RetryIn'
-  readonly delay: number | string
+  readonly delay: Duration
 
-  constructor(
-    delay: number | string,
-    message = 'The handler asked to be retried.',
-    options?: { cause?: unknown },
-  ) {
+  constructor(delay: Duration, message = 'The handler asked to be retried.', options?: { cause?: unknown }) {
     super(message, options)
-    this.delay = delay
+    this.delay = readDelay(delay, 'RetryIn')
   }
 }
 
@@ -147,13 +155,30 @@ export class RetryIn extends Error {
 export class DependencyDown extends Error {
   override readonly name = 'DependencyDown'
   readonly dependency: string
-  readonly retryAfter: number | string | undefined
+  /** Not before this long. */
+  readonly retryAfter: Duration | undefined
 
-  constructor(dependency: string, options: { retryAfter?: number | string; cause?: unknown } = {}) {
+  constructor(dependency: string, options: { retryAfter?: Duration; cause?: unknown } = {}) {
     super(`${dependency} is down.`, 'cause' in options ? { cause: options.cause } : undefined)
     this.dependency = dependency
-    this.retryAfter = options.retryAfter
+    this.retryAfter =
+      options.retryAfter === undefined
+        ? undefined
+        : readDelay(options.retryAfter, 'DependencyDown: retryAfter')
   }
+}
+
+/** Thrown in the handler's place, so that a misspelt delay is seen, and the job is retried by its policy. */
+function readDelay(delay: Duration, what: string): Duration {
+  const ms = parseDuration(delay)
+  if (ms !== undefined && ms >= 0) return delay
+  throw new HoldfastError(
+    'HF_BAD_OPTION',
+    `${what} was given ${JSON.stringify(delay)}, which is not a delay.`,
+    {
+      hint: "Use milliseconds or a text such as '250ms', '30s', '5m', '2h', '7d'.",
+    },
+  )
 }
 
 /** Memory, disk, file handles or a quota ran out: backed off further than a plain failure, and the worker slows down. */

@@ -42,9 +42,10 @@ export interface RunContext<In, Ctx> {
   readonly job: JobInfo
   /** Grows with every claim of this job: hand it to systems that can refuse an older one. */
   readonly fence: bigint
-  progress(done: number, total?: number, note?: string): void
+  // Functions in properties, not methods: handlers take them out of the object, which a linter must not mind.
+  readonly progress: (done: number, total?: number, note?: string) => void
   /** `return snooze('5m')`: run again later without using an attempt. */
-  snooze(delay: Duration): Snooze
+  readonly snooze: (delay: Duration) => Snooze
 }
 
 export type RunFunction = (context: RunContext<unknown, object>) => unknown

@@ -7,6 +7,7 @@ import { readDuration } from './duration.ts'
 import type { Middleware } from './middleware.ts'
 import { readPriority } from './rank.ts'
 import { resolveRetry, type ResolvedRetry, type RetryPolicy } from './retry.ts'
+import { show } from './show.ts'
 import type { Unique } from './unique.ts'
 
 /** As users write it; the public types in client/ add inference on top. */
@@ -64,7 +65,7 @@ const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,199}$/u
 export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults): JobDefinition {
   if (typeof raw !== 'object' || raw === null) throw bad('A job definition must be an object with a name.')
   for (const field of Object.keys(raw)) {
-    if (!FIELDS.has(field)) throw bad(`Job "${String(raw.name)}" has an unknown option "${field}".`)
+    if (!FIELDS.has(field)) throw bad(`Job ${show(raw.name)} has an unknown option ${show(field)}.`)
   }
   const name = readJobName(raw.name)
   return inContext(name, () =>
@@ -86,7 +87,7 @@ export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults)
 export function readJobName(name: unknown): string {
   if (typeof name === 'string' && NAME.test(name)) return name
   throw bad(
-    `${JSON.stringify(name)} is not a job name.`,
+    `${show(name)} is not a job name.`,
     "Use 1 to 200 letters, digits and _ . : / @ - without spaces, such as 'send-welcome'.",
   )
 }
@@ -98,7 +99,7 @@ function firstQueue(queues: readonly string[]): string {
 
 export function readQueue(queue: unknown, queues: readonly string[]): string {
   if (typeof queue === 'string' && queues.includes(queue)) return queue
-  throw new HoldfastError('HF_UNKNOWN_QUEUE', `There is no queue ${JSON.stringify(queue)}.`, {
+  throw new HoldfastError('HF_UNKNOWN_QUEUE', `There is no queue ${show(queue)}.`, {
     hint: `Declare it in holdfast({ queues: { … } }), or use one of: ${queues.join(', ')}.`,
   })
 }

@@ -1,6 +1,8 @@
 /** Reads durations and instants from options, and says what is wrong with those that cannot work. */
+import { types } from 'node:util'
 import { HoldfastError } from '../errors.ts'
 import { parseDuration } from '../std/duration.ts'
+import { show } from './show.ts'
 
 /** A point in time: a Date, or an ISO 8601 text with a zone. */
 export type Instant = Date | string
@@ -33,13 +35,12 @@ export function readDuration(value: unknown, option: string, bounds: DurationBou
   return ms
 }
 
-const WITH_ZONE = /(?:Z|[+-]\d{2}:?\d{2})$/
+/** Whole, because Date.parse takes nearly anything: '12-31-2030' is a date to it, in the zone of the machine. */
+const WITH_ZONE = /^([+-]\d{6}|\d{4})-(\d\d)-(\d\d)[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/
 
 export function readInstant(value: unknown, option: string): number {
-  const ms =
-    value instanceof Date ? value.getTime() : typeof value === 'string' ? Date.parse(value) : Number.NaN
-  const hasZone = typeof value !== 'string' || WITH_ZONE.test(value)
-  if (Number.isNaN(ms) || !hasZone) {
+  const ms = types.isDate(value) ? value.getTime() : typeof value === 'string' ? parseInstant(value) : NaN
+  if (Number.isNaN(ms)) {
     throw new HoldfastError('HF_BAD_OPTION', `${option} is ${show(value)}, which is not a point in time.`, {
       hint: "Use a Date, or an ISO 8601 text with a zone such as '2030-01-31T09:00:00Z'.",
     })
@@ -47,7 +48,11 @@ export function readInstant(value: unknown, option: string): number {
   return ms
 }
 
-function show(value: unknown): string {
-  if (value instanceof Date) return 'an invalid Date'
-  return typeof value === 'string' ? `'${value}'` : String(value)
+function parseInstant(text: string): number {
+  const match = WITH_ZONE.exec(text)
+  if (match === null) return NaN
+  const [, year, month, day] = match
+  // Date.parse makes 2 March of 30 February.
+  const exists = new Date(`${year}-${month}-${day}T00:00:00Z`).getUTCDate() === Number(day)
+  return exists ? Date.parse(text) : NaN
 }

@@ -1,6 +1,6 @@
 /** What a thrown value means for the job, and the record of it that is kept. Never throws, whatever was thrown. */
 import { Aborted, DependencyDown, Fatal, HoldfastError, ResourcesExhausted } from '../errors.ts'
-import { describeError } from '../std/text.ts'
+import { describeError, isError } from '../std/text.ts'
 import { fingerprintOf } from './fingerprint.ts'
 
 /**
@@ -40,6 +40,15 @@ const EXHAUSTED_CODES: ReadonlySet<unknown> = new Set([
 ])
 
 export function classify(thrown: unknown): FailureKind {
+  try {
+    return kindOf(thrown)
+  } catch {
+    // A proxy can throw when it is merely asked for its class.
+    return 'transient'
+  }
+}
+
+function kindOf(thrown: unknown): FailureKind {
   if (thrown instanceof Fatal) return 'permanent'
   if (thrown instanceof DependencyDown) return 'dependency_down'
   if (thrown instanceof ResourcesExhausted) return 'resources_exhausted'
@@ -48,7 +57,9 @@ export function classify(thrown: unknown): FailureKind {
     if (thrown.code === 'HF_ATTEMPT_TIMEOUT') return 'timeout'
     return thrown.code === 'HF_INVALID_INPUT' ? 'permanent' : 'transient'
   }
-  return EXHAUSTED_CODES.has(codeOf(thrown)) ? 'resources_exhausted' : 'transient'
+  return EXHAUSTED_CODES.has((thrown as { code?: unknown } | null | undefined)?.code)
+    ? 'resources_exhausted'
+    : 'transient'
 }
 
 const KIND_OF_ABORT = {
@@ -59,14 +70,6 @@ const KIND_OF_ABORT = {
   shutdown: 'transient',
 } as const
 
-function codeOf(thrown: unknown): unknown {
-  try {
-    return (thrown as { code?: unknown } | null | undefined)?.code
-  } catch {
-    return undefined
-  }
-}
-
 export function attemptError(
   thrown: unknown,
   attempt: number,
@@ -74,4 +77,9 @@ export function attemptError(
 ): AttemptError {
   const described = describeError(thrown)
   return { kind, ...described, fingerprint: fingerprintOf(described), attempt }
+}
+
+/** Policies are promised an Error, and code throws anything. */
+export function toError(thrown: unknown): Error {
+  return isError(thrown) ? thrown : new Error(describeError(thrown).message, { cause: thrown })
 }

@@ -9,7 +9,8 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\b0x[0-9a-f]+\b/gi, '<hex>'],
   [/\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b/gi, '<hex>'],
   [/(?:\/[\w.@~-]+){2,}/g, '<path>'],
-  [/"[^"]*"|'[^']*'|`[^`]*`/g, '<text>'],
+  // An apostrophe inside a word quotes nothing: "can't load the user's cart" is not "can't save the user's cart".
+  [/"[^"]*"|(?<!\w)'[^']*'(?!\w)|`[^`]*`/g, '<text>'],
   [/\d+(?:\.\d+)?/g, '<n>'],
 ]
 
@@ -24,7 +25,7 @@ function firstOwnFrame(stack: string): string {
     const match = FRAME.exec(line)
     const file = match?.[2]
     if (file === undefined || file.startsWith('node:') || file.includes('node_modules')) continue
-    return `${match?.[1] ?? ''}@${file.slice(file.lastIndexOf('/') + 1)}`
+    return `${match?.[1] ?? ''}@${file.replace(/^.*[/\\]/, '')}`
   }
   return ''
 }

@@ -1,4 +1,5 @@
 /** Code around every handler: each middleware may add to the context, and sees the result or the error come back. */
+import { HoldfastError } from '../errors.ts'
 import type { JobInfo } from './context.ts'
 
 declare const added: unique symbol
@@ -11,9 +12,16 @@ export interface MiddlewareArgs<Ctx> {
   readonly ctx: Ctx
   readonly job: JobInfo
   readonly signal: AbortSignal
-  /** Runs the rest. What is given here is added to the context of all that follow. */
-  next(): Promise<Next<object>>
-  next<Added extends object>(add: Added): Promise<Next<Added>>
+  /**
+   * Runs the rest, once; what is given here is added to the context of all that follow. `return next()`, or await it and
+   * return what it gave: an attempt whose handler did not run to its end never counts as completed, so a middleware
+   * that returns without it fails the attempt. To refuse a job, throw: Fatal, RetryIn and DependencyDown say what
+   * becomes of it.
+   */
+  readonly next: {
+    (): Promise<Next<object>>
+    <Added extends object>(add: Added): Promise<Next<Added>>
+  }
 }
 
 export type Middleware = (args: MiddlewareArgs<object>) => Promise<unknown>
@@ -23,13 +31,15 @@ interface Around {
   readonly signal: () => AbortSignal
 }
 
+const NOT_RUN = Symbol('the handler has not returned')
+
 /** Runs `handler` inside the chain, outermost first, and gives back what the handler returned. */
 export async function runInside(
   chain: readonly Middleware[],
   around: Around,
   handler: (ctx: object) => unknown,
 ): Promise<unknown> {
-  let returned: unknown
+  let returned: unknown = NOT_RUN
   const enter = async (depth: number, ctx: object): Promise<unknown> => {
     const middleware = chain[depth]
     if (middleware === undefined) {
@@ -53,5 +63,10 @@ export async function runInside(
     })
   }
   await enter(0, {})
+  if (returned === NOT_RUN) {
+    throw new HoldfastError('HF_BAD_JOB', 'A middleware returned although the handler has not.', {
+      hint: 'End each middleware with `return next()`, or throw to refuse the job.',
+    })
+  }
   return returned
 }

@@ -80,6 +80,8 @@ export interface NewJobParts {
 }
 
 export function newJob({ id, definition, input, payload, options, queues, inherited }: NewJobParts): NewJob {
+  if (typeof options !== 'object' || options === null)
+    throw bad('The options of an enqueue must be an object.')
   for (const field in options) if (!FIELDS.has(field)) throw bad(`Enqueue option "${field}" does not exist.`)
   const queue = options.queue === undefined ? definition.queue : readQueue(options.queue, queues.names)
   const priority = options.priority === undefined ? definition.priority : readPriority(options.priority)
@@ -111,8 +113,9 @@ function readDue(options: EnqueueOptions): Due {
 
 function readEnvelope(options: EnqueueOptions, inherited: Inherited | undefined): Envelope {
   const { tags, retry, timeout, correlationId, metadata } = options
-  const plain = tags ?? retry ?? timeout ?? correlationId ?? metadata ?? inherited
-  if (plain === undefined) return PLAIN_ENVELOPE
+  const given = retry !== undefined || timeout !== undefined || correlationId !== undefined
+  const plain = !given && tags === undefined && metadata === undefined && inherited === undefined
+  if (plain) return PLAIN_ENVELOPE
   return {
     correlationId:
       correlationId === undefined
@@ -136,7 +139,8 @@ function readStoredRetry(retry: RetryOptions): RetryOptions {
 
 function readTags(tags: unknown): readonly string[] {
   if (!Array.isArray(tags) || tags.length > 50) throw bad('tags must be a list of at most 50 texts.')
-  return tags.map((tag, index) => readText(tag, `tags[${index}]`, 200))
+  // Not tags.map, which passes over holes.
+  return Array.from(tags, (tag, index) => readText(tag, `tags[${index}]`, 200))
 }
 
 const METADATA_LIMITS = { maxBytes: 8 * 1024, maxDepth: 1 }
@@ -146,7 +150,8 @@ function readMetadata(
   inherited: Readonly<Record<string, string>> | undefined,
 ): Readonly<Record<string, string>> {
   if (own === undefined) return inherited ?? NO_METADATA
-  if (typeof own !== 'object' || own === null) throw bad('metadata must be an object of texts.')
+  if (typeof own !== 'object' || own === null || Array.isArray(own))
+    throw bad('metadata must be an object of texts.')
   for (const [key, value] of Object.entries(own)) readText(value, `metadata.${key}`, 4_000)
   const metadata = { ...inherited, ...own }
   try {

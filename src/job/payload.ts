@@ -16,7 +16,7 @@ export function encodePayload(input: unknown, jobName: string, limits: JsonLimit
     return encodeStrict(input, limits)
   } catch (error) {
     if (!(error instanceof JsonRejected)) throw error
-    const code = /too (large|deep)/.test(error.problem) ? 'HF_TOO_LARGE' : 'HF_NOT_JSON'
+    const code = error.overLimit ? 'HF_TOO_LARGE' : 'HF_NOT_JSON'
     throw new HoldfastError(code, `The input of job "${jobName}" ${describe(error)}`, {
       hint: error.fix,
       cause: error,
@@ -38,21 +38,35 @@ export function encodeResult(
   return { json: json ?? null, dropped: json === undefined && bytes > 0 }
 }
 
-/** The schema's view of a value: a promise only where the schema is asynchronous. */
+/**
+ * The schema's view of a value: a promise only where the schema is asynchronous. An input of undefined comes back from
+ * the store as null, so a schema that refuses null is asked about undefined as well: else what an optional schema took
+ * at the enqueue would be refused at the run.
+ */
 export function parseInput(schema: StandardSchemaV1 | undefined, value: unknown, jobName: string): unknown {
   if (schema === undefined) return value ?? undefined
-  const checked = schema['~standard'].validate(value)
-  return checked instanceof Promise
-    ? checked.then((result) => accept(result, jobName))
-    : accept(checked, jobName)
+  return judge(schema, value, (issues) => {
+    const refusal = new InvalidInputError(jobName, issues.map(toIssue))
+    if (value !== null) throw refusal
+    return judge(schema, undefined, () => {
+      throw refusal
+    })
+  })
 }
 
-function accept(result: StandardSchemaV1.Result<unknown>, jobName: string): unknown {
-  if (result.issues === undefined) return result.value
-  throw new InvalidInputError(jobName, result.issues.map(toIssue))
+function judge(
+  schema: StandardSchemaV1,
+  value: unknown,
+  refused: (issues: readonly StandardSchemaV1.Issue[]) => unknown,
+): unknown {
+  const accept = (result: StandardSchemaV1.Result<unknown>): unknown =>
+    result.issues === undefined ? result.value : refused(result.issues)
+  const judged = schema['~standard'].validate(value)
+  return judged instanceof Promise ? judged.then(accept) : accept(judged)
 }
 
 function toIssue(issue: StandardSchemaV1.Issue): InputIssue {
-  const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))
+  // Not issue.path.map: arktype's path is a subclass of Array whose map of an empty path has one element.
+  const keys = Array.from(issue.path ?? [], (part) => String(typeof part === 'object' ? part.key : part))
   return { path: keys.join('.'), message: issue.message }
 }

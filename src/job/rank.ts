@@ -5,6 +5,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { readDuration } from './duration.ts'
+import { show } from './show.ts'
 
 export const PRIORITY_LEVELS = { urgent: 9, high: 7, normal: 5, low: 3, background: 1 } as const
 
@@ -22,7 +23,7 @@ export function readPriority(value: unknown): number {
   if (typeof value === 'string' && Object.hasOwn(PRIORITY_LEVELS, value)) {
     return PRIORITY_LEVELS[value as keyof typeof PRIORITY_LEVELS]
   }
-  throw new HoldfastError('HF_BAD_OPTION', `priority ${JSON.stringify(value)} is not a priority.`, {
+  throw new HoldfastError('HF_BAD_OPTION', `priority is ${show(value)}, which is not a priority.`, {
     hint: `Use ${Object.keys(PRIORITY_LEVELS).join(', ')}, or a whole number from 0 to 9.`,
   })
 }

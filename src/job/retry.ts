@@ -1,10 +1,11 @@
 /** When to try again: exponential, linear, fixed or a function, capped and jittered. */
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
-import { asError } from '../std/clock.ts'
 import type { Random } from '../std/random.ts'
 import { readDuration } from './duration.ts'
+import { toError } from './failure.ts'
 import { readWhole } from './numbers.ts'
+import { show } from './show.ts'
 
 export type BackoffShape = 'exponential' | 'linear' | 'fixed'
 export type Backoff = BackoffShape | ((attempt: number, error: Error) => Duration)
@@ -74,7 +75,7 @@ export function resolveRetry(policy: RetryPolicy | undefined, base: ResolvedRetr
   if (policy === undefined) return base
   if (typeof policy !== 'object' || policy === null) throw bad('retry', policy, 'an object')
   for (const field of Object.keys(policy)) {
-    if (!FIELDS.has(field)) throw bad('retry', field, `an object with ${[...FIELDS].join(', ')}`)
+    if (!FIELDS.has(field)) throw refused(`retry has no option ${show(field)}.`, [...FIELDS].join(', '))
   }
   const { backoff = base.backoff, factor = base.factor } = policy
   if (typeof backoff !== 'function' && !SHAPES.includes(backoff)) {
@@ -107,9 +108,11 @@ function readJitter(value: unknown): number {
 }
 
 function bad(option: string, value: unknown, accepted: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', `${option} cannot be ${String(value)}.`, {
-    hint: `Use ${accepted}.`,
-  })
+  return refused(`${option} cannot be ${show(value)}.`, accepted)
+}
+
+function refused(message: string, accepted: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', message, { hint: `Use ${accepted}.` })
 }
 
 /** The wait after `attempt` (1 is the first) failed with `thrown`. */
@@ -127,7 +130,7 @@ export function retryDelayMs(
 
 function plainDelayMs(policy: ResolvedRetry, attempt: number, thrown: unknown): number {
   if (typeof policy.backoff === 'function') {
-    return readDuration(policy.backoff(attempt, asError(thrown)), 'retry.backoff()', { orZero: true })
+    return readDuration(policy.backoff(attempt, toError(thrown)), 'retry.backoff()', { orZero: true })
   }
   switch (policy.backoff) {
     case 'exponential':

@@ -6,8 +6,10 @@ import { DependencyDown, RetryIn } from '../errors.ts'
 import { assertNever } from '../std/never.ts'
 import type { Random } from '../std/random.ts'
 import { readDuration } from './duration.ts'
-import { attemptError, type AttemptError, type FailureKind } from './failure.ts'
+import { attemptError, toError, type AttemptError, type FailureKind } from './failure.ts'
 import { jittered, retryDelayMs, type ResolvedRetry } from './retry.ts'
+
+export { toError }
 
 /** How an attempt ended. An attempt whose lease was lost has no outcome: nothing of it may be written. */
 export type Outcome =
@@ -67,23 +69,32 @@ function failureSettlement(
   random: Random,
 ): Settlement {
   if (kind === 'dependency_down') {
-    const delayMs = jittered(ownDelayMs(thrown) ?? PARKED_MS, policy.jitter, random)
+    // Upwards: whoever says "not before" is not asked earlier.
+    const delayMs = Math.round((ownDelayMs(thrown) ?? PARKED_MS) * (1 + policy.jitter * random.float()))
     return { type: 'snooze', delayMs, error: attemptError(thrown, job.attempt, kind) }
   }
-  const refusal = kind === 'permanent' ? thrown : refusedBy(policy, thrown, job.attempt)
-  if (refusal !== undefined) return { type: 'dead', error: attemptError(refusal, job.attempt, 'permanent') }
+  const refusal = kind === 'permanent' ? { thrown } : refusedBy(policy, thrown, job.attempt)
+  if (refusal !== undefined)
+    return { type: 'dead', error: attemptError(refusal.thrown, job.attempt, 'permanent') }
   const error = attemptError(thrown, job.attempt, kind)
   if (job.attempt >= job.maxAttempts) return { type: 'dead', error }
   return { type: 'retry', delayMs: delayAfter(thrown, kind, job.attempt, policy, random), error }
 }
 
-/** What the job's `when` refuses to retry; should `when` itself throw, that is a bug which retrying cannot mend. */
-function refusedBy(policy: ResolvedRetry, thrown: unknown, attempt: number): unknown {
+/**
+ * What the job's `when` refuses to retry; should `when` itself throw, that is a bug which retrying cannot mend. In an
+ * object, because undefined can be thrown as well.
+ */
+function refusedBy(
+  policy: ResolvedRetry,
+  thrown: unknown,
+  attempt: number,
+): { readonly thrown: unknown } | undefined {
   if (policy.when === undefined) return undefined
   try {
-    return policy.when(toError(thrown), attempt) ? undefined : thrown
+    return policy.when(toError(thrown), attempt) ? undefined : { thrown }
   } catch (error) {
-    return error
+    return { thrown: error }
   }
 }
 
@@ -109,22 +120,16 @@ function delayAfter(
 }
 
 function ownDelayMs(thrown: unknown): number | undefined {
-  const asked =
-    thrown instanceof RetryIn
-      ? thrown.delay
-      : thrown instanceof DependencyDown
-        ? thrown.retryAfter
-        : undefined
-  if (asked === undefined) return undefined
   try {
-    return readDuration(asked, 'delay', { orZero: true })
+    const asked =
+      thrown instanceof RetryIn
+        ? thrown.delay
+        : thrown instanceof DependencyDown
+          ? thrown.retryAfter
+          : undefined
+    return asked === undefined ? undefined : readDuration(asked, 'delay', { orZero: true })
   } catch {
+    // No duration, or a proxy that throws when it is asked for its class.
     return undefined
   }
-}
-
-/** Policies are promised an Error, and code throws anything. */
-export function toError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown
-  return new Error(attemptError(thrown, 0, 'transient').message, { cause: thrown })
 }

@@ -2,12 +2,13 @@
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { readDuration } from './duration.ts'
+import { show } from './show.ts'
 
 export type OnConflict = 'ignore' | 'replace' | 'reschedule'
 
 export interface Unique {
   readonly key: string
-  /** Held while the job waits to be claimed ('ready'), or until it is final ('unfinished'). @default 'unfinished' */
+  /** Held until the job is first claimed ('ready'), or until it is final ('unfinished'). @default 'unfinished' */
   readonly while?: 'ready' | 'unfinished'
   /** Held for this long from the enqueue, whatever becomes of the job; instead of `while`. */
   readonly for?: Duration
@@ -39,7 +40,7 @@ export function readUnique(jobName: string, unique: Unique): UniqueClaim {
   }
   if (key.includes('\0') || !key.isWellFormed()) throw bad('unique.key holds a NUL byte or half a character.')
   if (!['ignore', 'replace', 'reschedule'].includes(onConflict)) {
-    throw bad(`unique.onConflict cannot be ${JSON.stringify(onConflict)}.`)
+    throw bad(`unique.onConflict cannot be ${show(onConflict)}.`)
   }
   if (unique.for !== undefined && unique.while !== undefined) throw bad('unique has both `for` and `while`.')
   // Job names hold no white space, so the scoped key cannot be read in two ways.
@@ -49,7 +50,7 @@ export function readUnique(jobName: string, unique: Unique): UniqueClaim {
 function readHold(unique: Unique): UniqueClaim['hold'] {
   if (unique.for !== undefined) return { forMs: readDuration(unique.for, 'unique.for') }
   const { while: rule = 'unfinished' } = unique
-  if (rule !== 'ready' && rule !== 'unfinished') throw bad(`unique.while cannot be ${JSON.stringify(rule)}.`)
+  if (rule !== 'ready' && rule !== 'unfinished') throw bad(`unique.while cannot be ${show(rule)}.`)
   return { while: rule }
 }
 

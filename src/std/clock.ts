@@ -3,7 +3,7 @@
  * tests and simulations run years in milliseconds. `now()` may jump (it is the wall clock); durations are measured
  * with `monotonicMs()`, which only grows.
  */
-import { describeError, isError } from './text.ts'
+import { cleanText, isError } from './text.ts'
 
 export interface Clock {
   /** Milliseconds since 1970; may jump when somebody sets the clock. */
@@ -51,5 +51,5 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
 
 /** Never throws: some values cannot even be turned into text. */
 export function asError(value: unknown): Error {
-  return isError(value) ? value : new Error(describeError(value).message)
+  return isError(value) ? value : new Error(cleanText(value, 4_000))
 }

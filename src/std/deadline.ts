@@ -11,7 +11,7 @@ export function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>, late
       },
       (error: unknown) => {
         cancel()
-        reject(error as Error)
+        reject(error)
       },
     )
   })

@@ -2,7 +2,7 @@
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-const SHAPE = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+const SHAPE = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/
 
 /** Milliseconds, or undefined for what is no duration; the caller knows which error to give. */
 export function parseDuration(value: unknown): number | undefined {

@@ -35,10 +35,16 @@ export class Emitter<Events extends object> {
     for (const listener of listeners) {
       try {
         const pending = listener(event)
-        if (pending instanceof Promise) pending.catch((error: unknown) => this.#onListenerError(error, name))
+        // Not only our realm's promises: an unhandled rejection of any kind would end the process.
+        if (isThenable(pending))
+          pending.then(undefined, (error: unknown) => this.#onListenerError(error, name))
       } catch (error) {
         this.#onListenerError(error, name)
       }
     }
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }

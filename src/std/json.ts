@@ -4,40 +4,23 @@
  * throws. Neither recurses as deep as the value is, and neither builds text far beyond its limit of bytes.
  *
  * Both begin with `quick`: a cheap walk that vouches for nearly every value, then one JSON.stringify. A writer of our
- * own in one pass was rejected: hardly faster for a small payload, and 2 to 4 times slower for long arrays. What the
- * walk does not vouch for goes to `Writer`, which is exact, iterative and slower. The price of reading twice: a getter
+ * own in one pass was rejected: hardly faster for a small payload, and twice as slow for long arrays. What the
+ * walk does not vouch for goes to the writer beside this file, which is exact, iterative and slower. The price of reading twice: a getter
  * that answers differently each time is stored as JSON.stringify sees it, though never with a NUL.
  */
-import { types } from 'node:util'
-import { cleanText, describeError, findFlaw, isError } from './text.ts'
+import {
+  hasToJson,
+  isRawJson,
+  JsonRejected,
+  LOSSY,
+  measured,
+  STRICT,
+  Writer,
+  type JsonLimits,
+  type JsonText,
+} from './json-writer.ts'
 
-export interface JsonLimits {
-  /** UTF-8 bytes of the text. */
-  readonly maxBytes: number
-  /** Objects and arrays inside one another, the outermost included. */
-  readonly maxDepth: number
-}
-
-/** Why a value cannot be stored as JSON: `path` reads like `$.user.tags[3]`, `fix` says what to pass instead. */
-export class JsonRejected extends Error {
-  override readonly name = 'JsonRejected'
-  readonly path: string
-  readonly problem: string
-  readonly fix: string
-
-  constructor(path: string, problem: string, fix: string) {
-    super(`${path} ${problem}. ${fix}`)
-    this.path = path
-    this.problem = problem
-    this.fix = fix
-  }
-}
-
-/** `json` is undefined where there is nothing to show, or more than the limit: then `bytes` is at least that size. */
-export interface JsonText {
-  readonly json: string | undefined
-  readonly bytes: number
-}
+export { JsonRejected, type JsonLimits, type JsonText }
 
 /**
  * The value as JSON text from which JSON.parse gives back an equal value; throws JsonRejected for everything that JSON
@@ -47,11 +30,17 @@ export function encodeStrict(value: unknown, limits: JsonLimits): string {
   const json = quick(value, limits)
   // No UTF-16 unit takes more than 3 bytes in UTF-8: a short text need not be measured.
   if (json !== undefined && json.length * 3 <= limits.maxBytes) return json
-  if (value === undefined) throw reject('is undefined; JSON has no such value', 'Pass null or {}.', '$')
+  if (value === undefined)
+    throw new JsonRejected('$', 'is undefined; JSON has no such value', 'Pass null or {}.')
   const text = json === undefined ? new Writer(STRICT, limits).run(value) : measured(json, limits.maxBytes)
   if (text.json !== undefined) return text.json
   const problem = `is too large: at least ${text.bytes} bytes as JSON, the limit is ${limits.maxBytes}`
-  throw reject(problem, 'Keep the data in a table or an object store and pass a reference to it.', '$')
+  throw new JsonRejected(
+    '$',
+    problem,
+    'Keep the data in a table or an object store and pass a reference to it.',
+    true,
+  )
 }
 
 /** JSON text of what can be shown of any value; it passes encodeStrict once parsed. Never throws. */
@@ -65,15 +54,10 @@ export function encodeLossy(value: unknown, limits: JsonLimits): JsonText {
   }
 }
 
-function measured(json: string, maxBytes: number): JsonText {
-  const bytes = Buffer.byteLength(json)
-  return { json: bytes > maxBytes ? undefined : json, bytes }
-}
-
 /** Also the depth at which a cycle is noticed, so it is low: what stands beside the cycle is walked that often. */
 const QUICK_DEPTH = 32
 
-const { getPrototypeOf, getOwnPropertyDescriptor, getOwnPropertySymbols, keys: enumerableKeys } = Object
+const { getPrototypeOf, getOwnPropertySymbols, keys: enumerableKeys } = Object
 
 /** The text, where it is certain that nothing is lost; undefined says nothing about the value. */
 function quick(value: unknown, limits: JsonLimits): string | undefined {
@@ -125,275 +109,4 @@ function roomAfterObject(object: object, room: number, depth: number): number {
     if (left < 0) return -1
   }
   return left
-}
-
-function hasToJson(value: object): value is { toJSON(key: string): unknown } {
-  return typeof (value as { readonly toJSON?: unknown }).toJSON === 'function'
-}
-
-/** Raw text from JSON.rawJSON (Node 22) has no prototype, and JSON.stringify copies it out as it stands. */
-function isRawJson(value: object): boolean {
-  return (JSON as { isRawJSON?: (value: unknown) => boolean }).isRawJSON?.(value) ?? false
-}
-
-/** An object or array that is being written: `owner` stands in the value, `source` is read for it, as a Map's entries. */
-class Branch {
-  readonly owner: object
-  readonly source: object
-  /** Null for a list. */
-  readonly keys: readonly string[] | null
-  readonly length: number
-  next = 0
-  empty = true
-
-  constructor(owner: object, source: object = owner) {
-    this.owner = owner
-    this.source = source
-    this.keys = Array.isArray(source) || types.isTypedArray(source) ? null : enumerableKeys(source)
-    this.length = Number((this.keys ?? (source as ArrayLike<unknown>)).length)
-  }
-}
-
-/** Undefined is left out. The path of a JsonRejected leads on from the value; the writer knows the way to that. */
-type View = string | number | boolean | null | undefined | Branch | JsonRejected
-
-/** All that sets the strict and the lossy text apart. A view need not look into what exceeds `room`. */
-interface Rules {
-  view(value: unknown, key: string, room: number): View
-  key(key: string): string | JsonRejected | undefined
-  /** For an element without a view. */
-  gap(list: object, index: number): View
-  cycle(ancestor: () => string): View
-  tooDeep(maxDepth: number): View
-  threw(error: unknown): View
-}
-
-class Writer {
-  readonly #rules: Rules
-  readonly #limits: JsonLimits
-  readonly #branches: Branch[] = []
-  readonly #owners = new Set<object>()
-  #text = ''
-  /** How large the text would at least have been, once that is beyond the limit. */
-  #beyond = 0
-
-  constructor(rules: Rules, limits: JsonLimits) {
-    this.#rules = rules
-    this.#limits = limits
-  }
-
-  run(root: unknown): JsonText {
-    const view = this.#guarded(() => this.#rules.view(root, '', this.#limits.maxBytes))
-    if (view === undefined) return { json: undefined, bytes: 0 }
-    this.#write(view, '')
-    let branch: Branch | undefined
-    while (this.#beyond === 0 && (branch = this.#branches.at(-1)) !== undefined) {
-      if (branch.next < branch.length) {
-        this.#step(branch)
-      } else {
-        this.#text += branch.keys === null ? ']' : '}'
-        this.#branches.pop()
-        this.#owners.delete(branch.owner)
-      }
-    }
-    if (this.#beyond > 0) return { json: undefined, bytes: this.#beyond }
-    return measured(this.#text, this.#limits.maxBytes)
-  }
-
-  #step(branch: Branch): void {
-    const index = branch.next++
-    const key = branch.keys === null ? String(index) : (branch.keys[index] as string)
-    const room = this.#limits.maxBytes - this.#text.length
-    let view = this.#guarded(() => {
-      const seen = this.#rules.view((branch.source as Record<string, unknown>)[key], key, room)
-      return seen === undefined && branch.keys === null ? this.#rules.gap(branch.source, index) : seen
-    })
-    if (view === undefined && key !== '__proto__') return
-    let prefix = branch.empty ? '' : ','
-    if (branch.keys !== null) {
-      if (!this.#fits(key.length + 3)) return
-      const name = this.#rules.key(key)
-      if (name === undefined) return
-      if (typeof name === 'string') prefix += `${JSON.stringify(name)}:`
-      else view = name
-    }
-    branch.empty = false
-    this.#write(view, prefix)
-  }
-
-  #guarded(read: () => View): View {
-    try {
-      return read()
-    } catch (error) {
-      return this.#rules.threw(error)
-    }
-  }
-
-  #write(view: View, prefix: string): void {
-    if (view instanceof Branch) return this.#open(view, prefix)
-    if (view instanceof JsonRejected) {
-      throw new JsonRejected(this.#path(this.#branches.length) + view.path, view.problem, view.fix)
-    }
-    if (!this.#fits(typeof view === 'string' ? view.length + 2 : 1)) return
-    this.#text += prefix + JSON.stringify(view)
-  }
-
-  #open(branch: Branch, prefix: string): void {
-    const { owner, keys, length } = branch
-    const { maxDepth } = this.#limits
-    const ancestor = (): string => this.#path(this.#branches.findIndex((open) => open.owner === owner))
-    if (this.#owners.has(owner)) return this.#write(this.#rules.cycle(ancestor), prefix)
-    if (this.#branches.length >= maxDepth) return this.#write(this.#rules.tooDeep(maxDepth), prefix)
-    if (keys === null && !this.#fits(2 * length + 1)) return
-    this.#text += prefix + (keys === null ? '[' : '{')
-    this.#branches.push(branch)
-    this.#owners.add(owner)
-  }
-
-  /** By characters, of which none is less than a byte; asked before anything is copied. */
-  #fits(chars: number): boolean {
-    const bytes = this.#text.length + chars
-    if (bytes > this.#limits.maxBytes) this.#beyond = bytes
-    return this.#beyond === 0
-  }
-
-  #path(depth: number): string {
-    const step = ({ keys, next }: Branch): string => segment(keys === null ? next - 1 : keys[next - 1])
-    const path = ['$', ...this.#branches.slice(0, depth).map(step)].join('')
-    return path.length <= 300 ? path : cleanText(`${path.slice(0, 150)}…${path.slice(-149)}`, 300)
-  }
-}
-
-function segment(key: string | number = ''): string {
-  if (typeof key === 'number') return `[${key}]`
-  if (key.length > 60) return `[${JSON.stringify(cleanText(key, 60))}]`
-  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`
-}
-
-const STRICT: Rules = {
-  view: strictView,
-  key: (key) =>
-    key === '__proto__'
-      ? reject('is a __proto__ key; it can replace a prototype', 'Rename the key.')
-      : (flawed(key, 'has a key with') ?? key),
-  gap: (list, index) =>
-    reject(`is ${index in list ? 'undefined' : 'a hole'} in an array; JSON would store null`, 'Pass null.'),
-  cycle: (ancestor) => reject(`refers back to ${ancestor()}; JSON cannot hold a cycle`, 'Pass an id.'),
-  tooDeep: (maxDepth) => reject(`is nested too deep; the limit is ${maxDepth} levels`, 'Pass flatter data.'),
-  threw: (error) => reject(`threw when it was read: ${reasonOf(error)}`, 'Pass data without getters.'),
-}
-
-function reject(problem: string, fix: string, path = ''): JsonRejected {
-  return new JsonRejected(path, problem, fix)
-}
-
-function flawed(text: string, verb: string): JsonRejected | undefined {
-  const flaw = findFlaw(text)
-  if (flaw === undefined) return undefined
-  return reject(`${verb} ${flaw}, which stores cannot hold`, 'Remove it, or pass the bytes as base64.')
-}
-
-function strictView(value: unknown, _key: string, room: number): View {
-  if (value === null || value === undefined || typeof value === 'boolean') return value
-  if (typeof value === 'string') return value.length > room ? value : (flawed(value, 'contains') ?? value)
-  if (typeof value === 'object') return strictBranch(value, room)
-  if (typeof value === 'bigint') return reject('is a BigInt; JSON cannot hold it', 'Pass String(value).')
-  if (typeof value !== 'number') return reject(`is a ${typeof value}; JSON would drop it`, 'Pass data only.')
-  if (Number.isFinite(value)) return value
-  return reject(`is ${value}; JSON would turn it into null`, 'Pass a finite number, null or a string.')
-}
-
-const KINDS: readonly [is: (value: object) => boolean, noun: string, becomes: string, fix: string][] = [
-  [types.isDate, 'a Date', 'a string', 'Pass date.toISOString() or date.getTime().'],
-  [types.isMap, 'a Map', '{}', 'Pass Object.fromEntries(map) or [...map].'],
-  [types.isSet, 'a Set', '{}', 'Pass [...set].'],
-  [isError, 'an Error', '{}', 'Pass { name: error.name, message: error.message }.'],
-  [types.isRegExp, 'a RegExp', '{}', 'Pass regexp.source.'],
-  [types.isPromise, 'a Promise', '{}', 'Await it first.'],
-  [(value) => Buffer.isBuffer(value), 'a Buffer', 'an object', "Pass buffer.toString('base64')."],
-  [types.isArrayBufferView, 'a typed array', 'an object', 'Pass Array.from(value), or base64 text.'],
-  [types.isAnyArrayBuffer, 'an ArrayBuffer', '{}', 'Pass its bytes as base64 text.'],
-  [types.isBoxedPrimitive, 'a boxed primitive', 'a primitive', 'Pass value.valueOf().'],
-  [types.isArgumentsObject, 'an arguments object', 'an object', 'Pass [...arguments].'],
-  [isRawJson, 'raw JSON', 'whatever its text says', 'Pass the value itself.'],
-]
-
-function strictBranch(value: object, room: number): View {
-  const kind = KINDS.find(([is]) => is(value))
-  if (kind !== undefined) return reject(`is ${kind[1]}; JSON would turn it into ${kind[2]}`, kind[3])
-  const fix = hasToJson(value) ? 'Pass what its toJSON() returns.' : 'Pass plain data, such as { ...value }.'
-  if (!isPlain(value)) {
-    const name = cleanText(value.constructor?.name || 'a class', 60)
-    return reject(`is an instance of ${name}; JSON would lose its class`, fix)
-  }
-  if (hasToJson(value)) return reject('has a toJSON method; JSON would store what that returns', fix)
-  const symbol = getOwnPropertySymbols(value).find((key) => getOwnPropertyDescriptor(value, key)?.enumerable)
-  if (symbol !== undefined) {
-    return reject('is a symbol key; JSON would drop it', 'Use a string key.', `[${cleanText(symbol, 60)}]`)
-  }
-  const branch = new Branch(value)
-  // The keys of an array that is too long anyway could take gigabytes.
-  if (branch.keys !== null || 2 * branch.length > room) return branch
-  const extra = enumerableKeys(value).find((key) => !/^\d+$/.test(key) || Number(key) >= branch.length)
-  if (extra === undefined) return branch
-  return reject('is a property of an array; JSON would drop it', 'Pass an object instead.', segment(extra))
-}
-
-/** Also for other realms: Array.prototype is itself an array, which the prototype of a subclass is not. */
-function isPlain(value: object): boolean {
-  const prototype: unknown = getPrototypeOf(value)
-  if (prototype === null) return true
-  if (!Array.isArray(value)) return isObjectPrototype(prototype)
-  return Array.isArray(prototype) && isObjectPrototype(getPrototypeOf(prototype))
-}
-
-/** Of any realm: the end of its chain, with a hidden method that no object made as data has. */
-function isObjectPrototype(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || getPrototypeOf(value) !== null) return false
-  return getOwnPropertyDescriptor(value, 'hasOwnProperty')?.enumerable === false
-}
-
-function reasonOf(error: unknown): string {
-  return cleanText(describeError(error).message, 200)
-}
-
-const LOSSY: Rules = {
-  view: lossyView,
-  key: (key) => (key === '__proto__' ? undefined : cleanText(key, Infinity)),
-  gap: () => null,
-  cycle: () => '[Circular]',
-  tooDeep: () => '[Too deep]',
-  threw: (error) => `[Threw: ${reasonOf(error)}]`,
-}
-
-function lossyView(value: unknown, key: string, room: number): View {
-  if (value === null || typeof value === 'boolean') return value
-  if (typeof value === 'string') return value.length > room ? value : cleanText(value, Infinity)
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null
-  if (typeof value === 'bigint') return String(value)
-  if (typeof value !== 'object') return undefined
-  // Before its toJSON: a Buffer's makes an array of numbers, which takes many times the buffer.
-  if (types.isTypedArray(value) && 2 * value.length > room) return new Branch(value)
-  // An error's toJSON is passed over: HTTP clients put whole requests in there, with their credentials.
-  if (isError(value) || !hasToJson(value)) return contents(value, value)
-  const shown = value.toJSON(key)
-  return typeof shown === 'object' && shown !== null ? contents(value, shown) : lossyView(shown, key, room)
-}
-
-function contents(owner: object, value: object): View {
-  if (types.isBoxedPrimitive(value)) return lossyView(value.valueOf(), '', Infinity)
-  if (isError(value)) return new Branch(owner, errorFields(value))
-  // Not by the value's own iterator, which a subclass may have made endless.
-  if (types.isSet(value)) return new Branch(owner, [...Set.prototype.values.call(value)])
-  if (!types.isMap(value)) return new Branch(owner, value)
-  const entries: [unknown, unknown][] = [...Map.prototype.entries.call(value)]
-  const isRecord = entries.every(([key]) => typeof key === 'string')
-  return new Branch(owner, isRecord ? Object.fromEntries(entries as [string, unknown][]) : entries)
-}
-
-function errorFields(error: Error): object {
-  const { name, message, code } = describeError(error)
-  // A getter in its turn, so that one that throws is caught by the writer.
-  const cause = { get: () => error.cause, enumerable: true }
-  return Object.defineProperty({ name, message, code: code ?? undefined }, 'cause', cause)
 }

@@ -58,7 +58,9 @@ export class SortedList<T> {
   takeFirst(): T | undefined {
     const chunk = this.#chunks[0]
     if (chunk === undefined) return undefined
-    const item = chunk[this.#taken++]
+    const item = chunk[this.#taken]
+    // Not kept alive by the list until its whole chunk is used up.
+    chunk[this.#taken++] = undefined as T
     this.#size--
     if (this.#taken === chunk.length) {
       this.#chunks.shift()

@@ -3,6 +3,7 @@
  * here because pino brings ten packages along for what a page of code does; anybody who has pino passes theirs.
  */
 import { encodeLossy } from '../std/json.ts'
+import { describeError, isError } from '../std/text.ts'
 import type { Clock } from '../std/clock.ts'
 import type { LogLevel } from '../job/record.ts'
 import type { PinoLike } from './log.ts'
@@ -37,11 +38,28 @@ export function consoleLogger(options: ConsoleLoggerOptions): PinoLike {
 }
 
 function jsonLine({ clock }: ConsoleLoggerOptions, level: LogLevel, fields: object, message: string): string {
-  const { json } = encodeLossy(
-    { level: SEVERITY[level], time: clock.now(), ...fields, msg: message },
-    FIELD_LIMITS,
-  )
-  return json ?? JSON.stringify({ level: SEVERITY[level], time: clock.now(), msg: message.slice(0, 1_000) })
+  const head = { level: SEVERITY[level], time: clock.now() }
+  const { json } = encodeLossy({ ...head, ...readable(fields), ...head, msg: message }, FIELD_LIMITS)
+  return json ?? JSON.stringify({ ...head, msg: message.slice(0, 1_000) })
+}
+
+/** A copy, with the error as pino shows one. */
+function readable(fields: object): Record<string, unknown> {
+  try {
+    const copy: Record<string, unknown> = { ...fields }
+    if (isError(copy['err'])) copy['err'] = shownError(copy['err'])
+    // Here it would speak for the whole line.
+    if (typeof copy['toJSON'] === 'function') delete copy['toJSON']
+    return copy
+  } catch {
+    // A getter that throws; the codec can read around it.
+    return { fields }
+  }
+}
+
+function shownError(error: Error): object {
+  const { name, message, stack, code } = describeError(error)
+  return { type: name, message, stack, code: code ?? undefined }
 }
 
 function tidyLine(
@@ -52,9 +70,14 @@ function tidyLine(
 ): string {
   const paint = (code: string, text: string): string => (colour ? `\u001b[${code}m${text}\u001b[0m` : text)
   const time = new Date(clock.now()).toISOString().slice(11, 23)
-  const { id, worker } = fields as { id?: unknown; worker?: unknown }
+  const { id, worker } = readable(fields)
   const about = [short('job', id), short('worker', worker)].filter((part) => part !== '').join(' ')
-  return `${paint('90', time)} ${paint(COLOUR[level], MARK[level])} ${message}${about === '' ? '' : paint('90', `  ${about}`)}`
+  return `${paint('90', time)} ${paint(COLOUR[level], MARK[level])} ${oneLine(message)}${about === '' ? '' : paint('90', `  ${about}`)}`
+}
+
+/** Without line breaks and escapes: messages quote what others wrote, and a line must not pass for two. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\p{Cc}+\s*/gu, ' ').trimEnd()
 }
 
 /** The random end of an id tells two apart; its beginning is only the time. */

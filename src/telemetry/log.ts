@@ -19,6 +19,8 @@ type Rows = {
   readonly [Name in keyof Events]: {
     readonly level: LogLevel | ((event: Events[Name]) => LogLevel)
     readonly text: (event: Events[Name]) => string
+    /** What the attempt came to, for the events that end one. */
+    readonly outcome?: (event: Events[Name]) => string
   }
 }
 
@@ -34,25 +36,30 @@ const ROWS: Rows = {
   'job.completed': {
     level: 'info',
     text: ({ job, durationMs }) => `${job} completed in ${formatDuration(durationMs)}`,
+    outcome: () => 'completed',
   },
   'job.failed': {
     level: ({ final }) => (final ? 'error' : 'warn'),
     text: ({ job, attempt, maxAttempts, retryInMs, kind, error }) =>
       `${job} failed, attempt ${attempt} of ${maxAttempts} (${kind}), ${fate(retryInMs)}: ${error.message}`,
+    outcome: ({ final }) => (final ? 'dead' : 'retried'),
   },
   'job.snoozed': {
     level: 'info',
     text: ({ job, delayMs, error }) =>
       `${job} ${error === null ? 'snoozed' : 'parked'} for ${formatDuration(delayMs)}${error === null ? '' : `: ${error.message}`}`,
+    outcome: () => 'snoozed',
   },
-  'job.released': { level: 'debug', text: ({ job }) => `${job} given back` },
+  'job.released': { level: 'debug', text: ({ job }) => `${job} given back`, outcome: () => 'released' },
   'job.cancelled': {
     level: 'info',
     text: ({ job, reason }) => `${job} cancelled${reason === null ? '' : `: ${reason}`}`,
+    outcome: () => 'cancelled',
   },
   'job.lost': {
     level: 'warn',
     text: ({ job }) => `${job} was taken over by another worker; nothing was written`,
+    outcome: () => 'lost',
   },
   'job.progress': {
     level: 'debug',
@@ -106,6 +113,13 @@ function fate(retryInMs: number | null): string {
   return retryInMs === null ? 'dead letter' : `again in ${formatDuration(retryInMs)}`
 }
 
+type Loggable<Event> = Event & {
+  readonly error?: Error | null
+  readonly level?: LogLevel
+  readonly message?: string
+  readonly event?: string
+}
+
 /** Writes every event to the logger; returns how to stop. */
 export function logEvents(events: Emitter<Events>, logger: PinoLike): () => void {
   const stops = (Object.keys(ROWS) as (keyof Events)[]).map((name) => logOne(events, logger, name))
@@ -117,14 +131,15 @@ function logOne<Name extends keyof Events>(
   logger: PinoLike,
   name: Name,
 ): () => void {
-  const { level, text } = ROWS[name]
+  const { level, text, outcome } = ROWS[name]
   return events.on(name, (event) => {
     const at = typeof level === 'function' ? level(event) : level
-    // pino's own serialiser knows an error under `err`.
-    const { error, ...fields } = event as Events[Name] & { error?: Error | null }
-    logger[at](
-      error == null ? { event: name, ...fields } : { event: name, ...fields, err: error },
-      text(event),
-    )
+    // pino's own serialiser knows an error under `err`. Level and message have their own place in the line: a second
+    // `level` in it would win over the logger's own when it is parsed, as would the `event` that a listener failed at.
+    const { error, level: _level, message: _message, event: of, ...fields } = event as Loggable<Events[Name]>
+    const about = of === undefined ? { event: name } : { event: name, of }
+    const hasError = error !== undefined && error !== null
+    const ended = outcome === undefined ? {} : { outcome: outcome(event) }
+    logger[at]({ ...about, ...fields, ...ended, ...(hasError ? { err: error } : {}) }, text(event))
   })
 }

@@ -1,0 +1,29 @@
+// A handler tells how far it is and what it does; whoever has the handle can watch.
+import { EventEmitter, once } from 'node:events'
+import { holdfast } from 'holdfast'
+
+const hf = holdfast({ logger: false })
+const viewer = new EventEmitter()
+const convert = hf.job({
+  name: 'convert-video',
+  async run({ progress, log }) {
+    log.info('opened the file', { seconds: 90 })
+    progress(45, 90, 'first half')
+    // watch() gives the newest state, not each one: wait here, so that the example always prints the same.
+    await once(viewer, 'seen')
+    log.warn('the audio track is empty')
+    progress(90, 90, 'second half')
+  },
+})
+
+// Log lines are kept with the job, and are events; the logger that is used by default shows warnings and errors.
+hf.on('job.log', ({ job, level, message, fields }) => console.log(job, level, message, fields))
+
+await hf.work()
+const job = await convert.enqueue()
+for await (const { state, progress, note } of job.watch()) {
+  if (progress === null) continue
+  console.log(`${state}, ${progress * 100} %: ${note}`)
+  viewer.emit('seen')
+}
+await hf.close()

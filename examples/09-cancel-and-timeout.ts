@@ -1,0 +1,40 @@
+// A handler's signal aborts when the job is cancelled, when its time is up and when the worker stops; the reason says
+// which. Hand the signal on to whatever waits: fetch, timers, database drivers.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Aborted, holdfast } from 'holdfast'
+
+const hf = holdfast({ logger: false })
+const crawl = hf.job({
+  name: 'crawl',
+  timeout: '5m',
+  retry: { attempts: 1 },
+  async run({ signal }) {
+    try {
+      await sleep(60_000, undefined, { signal })
+    } catch (error) {
+      const reason: unknown = signal.reason
+      if (reason instanceof Aborted) console.log(`handler: ${reason.why}`)
+      throw error
+    }
+  },
+})
+const tell = (error: Error): void => console.log(`result: ${error.message}`)
+
+// Waiting: it never runs.
+const waiting = await crawl.enqueue()
+console.log(`cancelled: ${await waiting.cancel('typed the wrong address')}`)
+await waiting.result().catch(tell)
+
+await hf.work()
+// Running: its signal fires, and it is cancelled once the handler gives in.
+const running = await crawl.enqueue()
+for await (const { state } of running.watch()) {
+  if (state === 'running') console.log(`cancelled: ${await running.cancel('the site asked us to')}`)
+}
+await running.result().catch(tell)
+console.log(`cancelled: ${await running.cancel('too late')}`)
+
+// There is always a timeout; this job gets a shorter one.
+const slow = await crawl.enqueue(undefined, { timeout: '30ms' })
+await slow.result().catch(tell)
+await hf.close()

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import {
+  alone,
+  letPromisesRun,
+  refused,
+  replyLost,
+  requestLost,
+  thrownBy,
+} from '../../test/support/virtual.ts'
+
+const run = (): void => undefined
+const unreachable = { code: 'HF_STORE_UNREACHABLE' }
+
+describe('an enqueue while the store is away', () => {
+  test.each([
+    ['hangs', requestLost],
+    ['refuses', refused],
+    ['loses its answers', replyLost],
+  ])('fails at its deadline where the store %s', async (_, fault) => {
+    const { hf, line, world } = alone({ timeout: '3s' })
+    const job = hf.job({ name: 'mail', run })
+    line.fail('enqueue', fault)
+    const error = await world.run(thrownBy(job.enqueue()))
+    expect(error).toMatchObject({
+      ...unreachable,
+      message: expect.stringMatching(/could not enqueue job "mail"/),
+    })
+    expect(world.nowMs).toBeGreaterThan(1_000)
+    expect(world.nowMs).toBeLessThanOrEqual(3_000)
+  })
+
+  test('names the store and what it said', async () => {
+    const { hf, line, world } = alone()
+    line.fail('enqueue', refused)
+    const error = await world.run(thrownBy(hf.job({ name: 'mail', run }).enqueue()))
+    expect(error).toMatchObject({
+      message: expect.stringMatching(/memory store failed.*connection refused/),
+      cause: expect.objectContaining({ message: 'connection refused' }),
+    })
+  })
+
+  test('succeeds where the store comes back in time', async () => {
+    const { hf, line, world } = alone()
+    line.breakDown()
+    const enqueued = hf.job({ name: 'mail', run }).enqueue()
+    await world.advance(8_000)
+    line.mend()
+    const handle = await world.run(enqueued)
+    expect(world.nowMs).toBeLessThanOrEqual(10_000)
+    expect(await handle.state()).toBe('ready')
+  })
+
+  test('succeeds where the store could not be opened at first', async () => {
+    const { hf, line, world } = alone()
+    line.fail('open', refused, 3)
+    const handle = await world.run(hf.job({ name: 'mail', run }).enqueue())
+    expect(await handle.state()).toBe('ready')
+    expect(line.callsTo('open')).toHaveLength(4)
+  })
+
+  test('fails at its deadline where the store cannot be opened', async () => {
+    const { hf, line, world } = alone()
+    line.fail('open', refused)
+    const error = await world.run(thrownBy(hf.job({ name: 'mail', run }).enqueue()))
+    expect(error).toMatchObject(unreachable)
+    expect(line.callsTo('enqueue')).toHaveLength(0)
+  })
+
+  test('opens the store anew after an opening that never ended', async () => {
+    const { hf, line, world } = alone({ timeout: '2s' })
+    const job = hf.job({ name: 'mail', run })
+    line.fail('open', requestLost, 1)
+    await expect(world.run(job.enqueue())).rejects.toMatchObject(unreachable)
+    const handle = await world.run(job.enqueue())
+    expect(await handle.state()).toBe('ready')
+  })
+
+  test('opens the store once, however many ask at the same time', async () => {
+    const { hf, line } = alone()
+    const job = hf.job({ name: 'mail', input: z.number(), run })
+    await Promise.all([job.enqueue(1), job.get('x'), hf.queues(), hf.pause('default')])
+    expect(line.callsTo('open')).toHaveLength(1)
+  })
+})
+
+describe('a closed holdfast()', () => {
+  test('refuses everything with HF_CLOSED', async () => {
+    const { hf, world } = alone()
+    const job = hf.job({ name: 'mail', run })
+    const handle = await job.enqueue()
+    await world.run(hf.close())
+    const closed = { code: 'HF_CLOSED' }
+    await expect(job.enqueue()).rejects.toMatchObject(closed)
+    await expect(hf.enqueueMany([job.with()])).rejects.toMatchObject(closed)
+    await expect(handle.state()).rejects.toMatchObject(closed)
+    await expect(handle.cancel()).rejects.toMatchObject(closed)
+    await expect(job.get(handle.id)).rejects.toMatchObject(closed)
+    await expect(hf.queues()).rejects.toMatchObject(closed)
+    await expect(hf.pause('default')).rejects.toMatchObject(closed)
+    await expect(hf.work()).rejects.toMatchObject(closed)
+    await expect(hf.queue('default').get()).rejects.toMatchObject(closed)
+  })
+
+  test('was closed once, however often it is asked', async () => {
+    const { hf, world, line } = alone()
+    await hf.job({ name: 'mail', run }).enqueue()
+    const first = hf.close()
+    expect(hf.close()).toBe(first)
+    await world.run(first)
+    await hf.close()
+    await hf[Symbol.asyncDispose]()
+    expect(line.callsTo('close')).toHaveLength(1)
+  })
+
+  test('never opened a store that was never used', async () => {
+    const { hf, line, world } = alone()
+    hf.job({ name: 'mail', run })
+    await world.run(hf.close())
+    expect(line.calls).toEqual([])
+  })
+
+  test('waited for the enqueues that were on their way', async () => {
+    const { hf, line, world } = alone()
+    const job = hf.job({ name: 'mail', run })
+    const gate = line.hold('enqueue', 'reply')
+    const enqueued = job.enqueue()
+    await letPromisesRun()
+    let closed = false
+    const closing = hf.close().then(() => void (closed = true))
+    await world.advance(1_000)
+    expect(closed).toBe(false)
+    gate.open()
+    await world.run(closing)
+    expect(await enqueued).toMatchObject({ duplicate: false })
+    expect(line.calls.at(-1)?.method).toBe('close')
+    expect(await world.counts()).toEqual({ ready: 1 })
+  })
+
+  test('gives up at once what waited for another try', async () => {
+    const { hf, line, world } = alone()
+    line.breakDown()
+    const enqueued = thrownBy(hf.job({ name: 'mail', run }).enqueue())
+    await world.advance(3_000)
+    await world.run(hf.close().catch(() => undefined))
+    expect(await enqueued).toMatchObject({ code: 'HF_CLOSED' })
+    expect(world.clock.nextDueMs()).toBeUndefined()
+  })
+
+  test('ends those who wait for a result, and leaves no timer behind', async () => {
+    const { hf, world } = alone()
+    const handle = await hf.job({ name: 'mail', run }).enqueue(undefined, { in: '1h' })
+    const result = thrownBy(handle.result({ timeout: '1d' }))
+    const watched = thrownBy(
+      (async () => {
+        for await (const _ of handle.watch()) continue
+      })(),
+    )
+    await world.advance(30_000)
+    await hf.close()
+    expect(world.clock.nextDueMs()).toBeUndefined()
+    expect(await result).toMatchObject({ code: 'HF_CLOSED' })
+    expect(await watched).toMatchObject({ code: 'HF_CLOSED' })
+  })
+
+  test('ends within its deadline where the store never answers again', async () => {
+    const { hf, line, world } = alone({ timeout: '3s' })
+    const job = hf.job({ name: 'mail', run })
+    await job.enqueue()
+    line.breakDown(requestLost)
+    const enqueued = thrownBy(job.enqueue())
+    await world.advance(1_000)
+    await expect(world.run(hf.close())).rejects.toMatchObject(unreachable)
+    expect(world.nowMs).toBeLessThanOrEqual(6_000)
+    await enqueued
+  })
+
+  test('gives the store back also where opening it never ended', async () => {
+    const { hf, line, world } = alone({ timeout: '2s' })
+    line.fail('open', requestLost)
+    const enqueued = thrownBy(hf.job({ name: 'mail', run }).enqueue())
+    await world.advance(500)
+    await world.run(hf.close())
+    await enqueued
+    expect(line.callsTo('close')).toHaveLength(1)
+  })
+})

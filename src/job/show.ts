@@ -1,0 +1,9 @@
+/** A value as a message names it: short, on one line, and whatever it is, never a second error. */
+import { cleanText } from '../std/text.ts'
+
+const MAX_CHARS = 100
+
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(cleanText(value, MAX_CHARS))
+  return typeof value === 'bigint' ? `${value}n` : cleanText(value, MAX_CHARS)
+}

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { readUnique, type Unique, type UniqueClaim } from './unique.ts'
+
+describe('a unique key', () => {
+  test.each<[string, Unique, UniqueClaim]>([
+    [
+      'by default until the job is final, leaving the holder alone',
+      { key: 'k' },
+      { key: 'mail k', hold: { while: 'unfinished' }, onConflict: 'ignore' },
+    ],
+    [
+      'while it waits to be claimed',
+      { key: 'k', while: 'ready' },
+      { key: 'mail k', hold: { while: 'ready' }, onConflict: 'ignore' },
+    ],
+    [
+      'until it is final',
+      { key: 'k', while: 'unfinished', onConflict: 'replace' },
+      { key: 'mail k', hold: { while: 'unfinished' }, onConflict: 'replace' },
+    ],
+    [
+      'for a time',
+      { key: 'k', for: '10m', onConflict: 'reschedule' },
+      { key: 'mail k', hold: { forMs: 600_000 }, onConflict: 'reschedule' },
+    ],
+  ])('is held %s', (_, unique, claim) => {
+    expect(readUnique('mail', unique)).toEqual(claim)
+  })
+
+  test('is apart for each job, and cannot be read in two ways', () => {
+    const key = (job: string, text: string): string => readUnique(job, { key: text }).key
+    expect(key('a', 'x')).not.toBe(key('b', 'x'))
+    // Job names hold no white space, so the first space is always the border.
+    expect(key('a', 'b x')).toBe('a b x')
+    expect(key('mail', ' x ')).toBe('mail  x ')
+  })
+
+  test('may be up to 512 characters of anything that can be stored', () => {
+    expect(readUnique('mail', { key: 'ä😀\n\u001F' }).key).toBe('mail ä😀\n\u001F')
+    expect(readUnique('mail', { key: 'k'.repeat(512) }).key).toHaveLength(517)
+  })
+
+  test.each<[string, unknown, RegExp]>([
+    ['no object', 'k', /^unique must be an object with a key\.$/],
+    ['null', null, /^unique must be an object with a key\.$/],
+    ['an unknown option', { key: 'k', ttl: 5 }, /^unique\.ttl is not an option\.$/],
+    ['no key', {}, /^unique\.key must be a text of 1 to 512 characters\.$/],
+    ['an empty key', { key: '' }, /^unique\.key must be a text/],
+    ['a key that is no text', { key: 5 }, /^unique\.key must be a text/],
+    ['a key that is too long', { key: 'k'.repeat(513) }, /^unique\.key must be a text/],
+    ['a NUL in the key', { key: 'a\0b' }, /^unique\.key holds a NUL byte or half a character\.$/],
+    [
+      'half a character in the key',
+      { key: 'a\uD83D' },
+      /^unique\.key holds a NUL byte or half a character\.$/,
+    ],
+    [
+      'an unknown way out of a conflict',
+      { key: 'k', onConflict: 'merge' },
+      /^unique\.onConflict cannot be "merge"\.$/,
+    ],
+    ['a conflict of no kind', { key: 'k', onConflict: 5n }, /^unique\.onConflict cannot be 5n\.$/],
+    ['an unknown state', { key: 'k', while: 'running' }, /^unique\.while cannot be "running"\.$/],
+    [
+      'both `for` and `while`',
+      { key: 'k', for: '1m', while: 'ready' },
+      /^unique has both `for` and `while`\.$/,
+    ],
+    ['no time', { key: 'k', for: 0 }, /^unique\.for is 0; it must be greater than zero\.$/],
+    [
+      'a time in words',
+      { key: 'k', for: '10 minutes' },
+      /^unique\.for is "10 minutes", which is not a duration\.$/,
+    ],
+  ])('is refused with %s', (_, unique, message) => {
+    expect(() => readUnique('mail', unique as Unique)).toThrow(
+      expect.objectContaining({
+        code: 'HF_BAD_OPTION',
+        message: expect.stringMatching(message),
+        hint: expect.stringMatching(/^Use .+\.$/),
+      }),
+    )
+  })
+})
