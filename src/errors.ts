@@ -16,6 +16,7 @@ export const ERROR_HINTS = {
   HF_NO_JOBS: 'Define at least one job with a handler: export const sendMail = hf.job({ … }).',
   HF_BAD_MODULE: 'Check the path and that the module loads on its own.',
   HF_INVALID_INPUT: "Correct the input; the issues name the paths that the job's schema refused.",
+  HF_INVALID_OUTPUT: "Correct the implementation, or the contract's `output`.",
   HF_NOT_JSON: 'Pass only what JSON can hold; the message names the path and what to pass instead.',
   HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it.',
   HF_PARTIAL_ENQUEUE:
@@ -25,7 +26,8 @@ export const ERROR_HINTS = {
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
   HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
   HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
-  HF_JOB_FAILED: 'The job failed for good; `cause` has the last error. Replay it once the reason is gone.',
+  HF_JOB_FAILED:
+    'The job failed for good; `cause` has the last error. Enqueue it again once the reason is gone.',
   HF_JOB_CANCELLED: 'Somebody cancelled the job; its reason is in the message.',
   HF_RESULT_TIMEOUT: 'The job is not finished yet: wait longer with { timeout }, or look at handle.state().',
   HF_RESULT_DROPPED: 'Return something smaller, such as a reference to where the result is kept.',
@@ -121,6 +123,12 @@ export class InvalidInputError extends HoldfastError {
 
 /** Why a running attempt was told to end. */
 export type AbortWhy = 'shutdown' | 'timeout' | 'lease_lost' | 'cancelled'
+
+/** Why a handler's signal was aborted; null where it was not, or by somebody else. */
+export function whyAborted(signal: AbortSignal): AbortWhy | null {
+  const reason: unknown = signal.reason
+  return reason instanceof Aborted ? reason.why : null
+}
 
 /** The `reason` of the signal that a handler gets. */
 export class Aborted extends HoldfastError {

@@ -4,6 +4,7 @@ import { Core } from './client/core.ts'
 import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
 import { readSettings, type ClientOptions, type QueueConfig } from './client/options.ts'
 import type { Contract, ContractOptions, Item, Job, JobWithRun, Raw, Returned } from './client/types.ts'
+import { HoldfastError } from './errors.ts'
 import type { RunFunction } from './job/context.ts'
 import { readDefinition, readQueue, type RawDefinition } from './job/definition.ts'
 import type { Events } from './job/events.ts'
@@ -15,7 +16,7 @@ import { systemRandom } from './std/random.ts'
 import { storeFrom } from './stores/from-url.ts'
 import type { QueueStatus } from './stores/store.ts'
 import { consoleLogger } from './telemetry/console-logger.ts'
-import { logEvents, type PinoLike } from './telemetry/log.ts'
+import { EVENT_NAMES, logEvents, type PinoLike } from './telemetry/log.ts'
 import type { MessageQueue } from './worker/message-queue.ts'
 import type { WorkOptions } from './worker/options.ts'
 import { Hub, type RunningWorker } from './hub.ts'
@@ -88,6 +89,12 @@ function defaultLogger(): PinoLike {
   })
 }
 
+/** A queue that was declared and never used. */
+function emptyQueue(queue: string): QueueStatus {
+  const counts = { scheduled: 0, blocked: 0, ready: 0, running: 0, completed: 0, dead: 0, cancelled: 0 }
+  return { queue, paused: false, counts, oldestReadyAt: null }
+}
+
 class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   readonly #hub: Hub
   readonly #middleware: readonly Middleware[]
@@ -101,7 +108,12 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   job<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
     definition: JobWithRun<N, S, Q, Ctx, R>,
   ): Job<N, Raw<S>, Returned<R>, Q> {
-    return sealJob(this.#hub.core, this.#define(definition)) as object as Job<N, Raw<S>, Returned<R>, Q>
+    return sealJob(this.#hub.core, this.#define(definition, { needsHandler: true })) as object as Job<
+      N,
+      Raw<S>,
+      Returned<R>,
+      Q
+    >
   }
 
   contract<
@@ -110,7 +122,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     O extends StandardSchemaV1 | undefined = undefined,
   >(definition: ContractOptions<N, S, O, Q>): Contract<N, S, O, Q, Ctx> {
     const { core } = this.#hub
-    const job = this.#define(definition)
+    const job = this.#define(definition, { needsHandler: false })
     const implement = (run: unknown): object => {
       core.registry.implement(definition.name, run as RunFunction)
       return sealJob(core, { ...job })
@@ -118,10 +130,16 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     return sealJob(core, { ...job, implement }) as object as Contract<N, S, O, Q, Ctx>
   }
 
-  #define(definition: object): UntypedJob {
+  #define(definition: object, { needsHandler }: { needsHandler: boolean }): UntypedJob {
     const { core } = this.#hub
     const { retry, jobTimeoutMs: timeoutMs } = core.settings
-    const defaults = { queues: core.queues.names, retry, timeoutMs, middleware: this.#middleware }
+    const defaults = {
+      queues: core.queues.names,
+      retry,
+      timeoutMs,
+      middleware: this.#middleware,
+      needsHandler,
+    }
     const read = readDefinition(definition as RawDefinition, defaults)
     core.registry.add(read)
     return jobObject(core, read.name)
@@ -151,6 +169,11 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
+    if (!EVENT_NAMES.includes(event)) {
+      throw new HoldfastError('HF_BAD_OPTION', `There is no event ${JSON.stringify(event)}.`, {
+        hint: `Use one of: ${EVENT_NAMES.join(', ')}.`,
+      })
+    }
     return this.#hub.core.events.on(event, listener)
   }
 
@@ -171,8 +194,11 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     await connection.persist(doing, (store) => store.admin.setPaused(name, paused))
   }
 
-  queues(): Promise<readonly QueueStatus[]> {
-    return this.#hub.core.connection.call('count jobs', (store) => store.admin.queues())
+  async queues(): Promise<readonly QueueStatus[]> {
+    const { connection, queues } = this.#hub.core
+    const known = await connection.call('count jobs', (store) => store.admin.queues())
+    const untouched = queues.names.filter((name) => known.every((status) => status.queue !== name))
+    return [...known, ...untouched.map(emptyQueue)].sort((a, b) => (a.queue < b.queue ? -1 : 1))
   }
 
   close(): Promise<void> {

@@ -22,7 +22,10 @@ const HUB = Symbol.for('holdfast.hub')
 
 export class Hub {
   readonly core: Core
+  /** A test queue drives it: a worker's own loop would wait for a clock that nobody moves. */
+  underTest = false
   readonly #workers = new Set<Worker>()
+  readonly #starts = new Set<Promise<void>>()
   #messageQueues = new Map<string, MessageQueue>()
   #maintenance: Maintenance | undefined
   #closing: Promise<void> | undefined
@@ -73,11 +76,20 @@ export class Hub {
 
   async startWorker(options: WorkOptions): Promise<RunningWorker> {
     this.#refuseWhenClosed('start a worker')
+    if (this.underTest) {
+      throw new HoldfastError(
+        'HF_TEST_KIT',
+        'This holdfast() is driven by a test queue: it cannot start a worker.',
+        {
+          hint: 'Use run() and drain() of the test queue, or close() it first.',
+        },
+      )
+    }
     const settings = readWorkOptions(this.core, options)
     const worker = new Worker(this.core, settings)
-    await worker.start()
-    this.#workers.add(worker)
-    await this.#maintain(settings.leaseMs)
+    await this.#start(worker)
+    this.#refuseWhenClosed('start a worker')
+    this.#maintain(settings.leaseMs)
     const stop: RunningWorker['stop'] = async (how) => {
       await worker.stop(how)
       this.#workers.delete(worker)
@@ -91,6 +103,17 @@ export class Hub {
       health: () => worker.health(),
       stop,
       [Symbol.asyncDispose]: () => stop(),
+    }
+  }
+
+  /** A close that comes meanwhile waits for the end of it, and stops the worker then. */
+  async #start(worker: Worker): Promise<void> {
+    const start = worker.start().then(() => void this.#workers.add(worker))
+    this.#starts.add(start)
+    try {
+      await start
+    } finally {
+      this.#starts.delete(start)
     }
   }
 
@@ -111,6 +134,7 @@ export class Hub {
   }
 
   async #close(): Promise<void> {
+    await Promise.allSettled(this.#starts)
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     this.#workers.clear()
     await Promise.all([...this.#messageQueues.values()].map((queue) => queue.close()))
@@ -119,10 +143,10 @@ export class Hub {
   }
 
   /** One for all workers and queues of this holdfast(). */
-  async #maintain(leaseMs: number): Promise<void> {
+  #maintain(leaseMs: number): void {
     if (this.#maintenance !== undefined) return
     this.#maintenance = new Maintenance(this.core, leaseMs)
-    await this.#maintenance.start()
+    this.#maintenance.start()
   }
 
   async #stopMaintenance(): Promise<void> {

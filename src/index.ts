@@ -14,6 +14,7 @@ export {
   PartialEnqueueError,
   ResourcesExhausted,
   RetryIn,
+  whyAborted,
   type AbortWhy,
   type EnqueueFailure,
   type ErrorCode,

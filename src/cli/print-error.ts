@@ -21,7 +21,8 @@ export function printError(io: Io, error: unknown, options: { readonly verbose: 
 }
 
 function headline(error: unknown): string {
-  const { name, message } = describeError(error)
+  const { name, message: text } = describeError(error)
+  const message = text.replaceAll(/\s*\n\s*/g, ' ')
   const code = codeOf(error)
   if (code !== undefined) return `${message} [${code}]`
   // "Error: " says nothing that the word before it does not.

@@ -15,7 +15,7 @@ export class StopSignals {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #asked: readonly (() => void)[]
   readonly #stopListening: () => void
-  readonly #lastMs = new Map<StopSignal, number>()
+  #last: { readonly signal: StopSignal; readonly atMs: number } | undefined
   #count = 0
   /** Resolves at the first signal. */
   readonly stop: Promise<void>
@@ -55,10 +55,10 @@ export class StopSignals {
   }
 
   #hear(signal: StopSignal): void {
-    const nowMs = this.#clock.monotonicMs()
-    const sinceMs = nowMs - (this.#lastMs.get(signal) ?? -Infinity)
-    this.#lastMs.set(signal, nowMs)
-    if (sinceMs >= ECHO_MS) this.ask()
+    const atMs = this.#clock.monotonicMs()
+    const last = this.#last
+    this.#last = { signal, atMs }
+    if (last?.signal !== signal || atMs - last.atMs >= ECHO_MS) this.ask()
   }
 }
 

@@ -3,6 +3,7 @@
  * are safe to repeat can be persistent: they are tried again with backoff until their deadline, which is what carries
  * an enqueue over a restart of the store.
  */
+import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../errors.ts'
 import type { Events } from '../job/events.ts'
 import { toError } from '../job/settlement.ts'
@@ -12,7 +13,7 @@ import { withDeadline } from '../std/deadline.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
-import type { Store } from '../stores/store.ts'
+import type { Store, WakeUp } from '../stores/store.ts'
 
 export interface ConnectionParts {
   readonly store: Store
@@ -25,17 +26,25 @@ export interface ConnectionParts {
 
 const FIRST_BACKOFF_MS = 50
 const LONGEST_BACKOFF_MS = 2_000
+/** What nobody depends on need not hold up a stop for long. */
+const GOODBYE_MS = 2_000
 
 export class Connection {
   readonly #parts: ConnectionParts
+  readonly #closing = new AbortController()
+  readonly #underWay = new Set<Promise<unknown>>()
   #opening: Promise<void> | undefined
+  /** Whether opening was ever tried: from then on there is something to give back. */
+  #touched = false
   #opened = false
-  #closed = false
   /** Since when calls fail; undefined while all is well. */
   #downSinceMs: number | undefined
+  #lastAnswerMs = -Infinity
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts
+    // Everybody who waits listens: any number of them is no leak.
+    setMaxListeners(0, this.#closing.signal)
   }
 
   get store(): Store {
@@ -46,6 +55,11 @@ export class Connection {
     return this.#opened
   }
 
+  /** Aborts when the connection closes: what only waits for the store to change need not wait any longer. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
   /** One try, bounded by the deadline. `doing` completes "could not …". */
   async call<T>(
     doing: string,
@@ -53,12 +67,17 @@ export class Connection {
     timeoutMs = this.#parts.timeoutMs,
   ): Promise<T> {
     this.#refuseWhenClosed(doing)
+    const sentMs = this.#parts.clock.monotonicMs()
+    const done = this.#bounded(doing, work, timeoutMs)
+    this.#underWay.add(done)
     try {
-      const answer = await this.#bounded(doing, work, timeoutMs)
+      const answer = await done
       this.#noteUp()
       return answer
     } catch (error) {
-      throw this.#noteDown(doing, error)
+      throw this.#noteDown(doing, error, sentMs)
+    } finally {
+      this.#underWay.delete(done)
     }
   }
 
@@ -77,17 +96,24 @@ export class Connection {
         if (!isUnreachable(error)) throw error
         const pauseMs = backoffMs * (0.5 + random.float() / 2)
         if (clock.monotonicMs() + pauseMs >= deadlineMs) throw error
-        await sleep(clock, pauseMs)
+        // Cut short by a close, which the next try then tells.
+        await sleep(clock, pauseMs, this.closing).catch(() => undefined)
       }
     }
   }
 
+  /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
+  async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
+    const stop = await this.call('subscribe to wake-ups', (store) => store.subscribe(listener))
+    return () => this.call('end a subscription', stop, GOODBYE_MS).catch(() => undefined)
+  }
+
+  /** Takes no new calls, waits for those under way (each has its deadline), and gives the store back. */
   async close(): Promise<void> {
-    if (this.#closed) return
-    this.#closed = true
-    // A store that was never opened has nothing to give back, unless opening it is under way.
-    if (this.#opening === undefined) return
-    await this.#opening.catch(() => undefined)
+    if (this.closing.aborted) return
+    this.#closing.abort()
+    await Promise.allSettled([...this.#underWay, this.#opening])
+    if (!this.#touched) return
     const { clock, timeoutMs, store } = this.#parts
     await withDeadline(clock, timeoutMs, store.close(), () => this.#late('close', timeoutMs))
   }
@@ -99,7 +125,11 @@ export class Connection {
   }
 
   #open(): Promise<void> {
-    this.#opening ??= this.#parts.store.open().then(
+    const { clock, timeoutMs, store } = this.#parts
+    this.#touched = true
+    this.#opening ??= withDeadline(clock, timeoutMs, store.open(), () =>
+      this.#late('open it', timeoutMs),
+    ).then(
       () => {
         this.#opened = true
       },
@@ -120,21 +150,25 @@ export class Connection {
   }
 
   #refuseWhenClosed(doing: string): void {
-    if (this.#closed) throw new HoldfastError('HF_CLOSED', `This Holdfast is closed: could not ${doing}.`)
+    if (this.closing.aborted)
+      throw new HoldfastError('HF_CLOSED', `This Holdfast is closed: could not ${doing}.`)
   }
 
   #noteUp(): void {
+    this.#lastAnswerMs = this.#parts.clock.monotonicMs()
     if (this.#downSinceMs === undefined) return
-    const downMs = this.#parts.clock.monotonicMs() - this.#downSinceMs
+    const downMs = this.#lastAnswerMs - this.#downSinceMs
     this.#downSinceMs = undefined
     this.#parts.events.emit('store.up', { downMs })
   }
 
-  #noteDown(doing: string, thrown: unknown): Error {
+  #noteDown(doing: string, thrown: unknown, sentMs: number): Error {
     // A close that overtook the call explains its failure better than whatever the store said.
     this.#refuseWhenClosed(doing)
     const error = this.#explain(doing, thrown)
-    if (isUnreachable(error) && this.#downSinceMs === undefined) {
+    // A call that was sent before the newest answer came says nothing about how the store is now.
+    const isNews = sentMs >= this.#lastAnswerMs
+    if (isUnreachable(error) && isNews && this.#downSinceMs === undefined) {
       this.#downSinceMs = this.#parts.clock.monotonicMs()
       this.#parts.events.emit('store.down', { doing, error })
     }

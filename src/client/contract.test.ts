@@ -57,14 +57,17 @@ describe('a contract', () => {
 
   test('holds its implementation to the output that it promised', async () => {
     const { hf, world, told } = alone()
-    const contract = hf.contract({ ...definition, retry: { attempts: 1 } })
+    const contract = hf.contract(definition)
     contract.implement(() => ({ pages: 'three' }) as unknown as { pages: number })
     await contract.enqueue({ url: 'a' })
     await hf.work()
     await world.until(() => told.of('job.failed').length === 1)
     expect(told.of('job.failed')[0]).toMatchObject({
       final: true,
-      error: { code: 'HF_BAD_JOB', message: expect.stringMatching(/"render" returned what its contract/) },
+      error: {
+        code: 'HF_INVALID_OUTPUT',
+        message: expect.stringMatching(/"render" returned what its contract does not allow at pages/),
+      },
     })
   })
 

@@ -67,7 +67,8 @@ export class Enqueuer {
 
   /**
    * Any number, in flushes that are bounded in size and in flight. An input that is refused, or a flush that could not
-   * be written, never keeps the others from being enqueued; the error at the end lists each by its index.
+   * be written, never keeps the others from being enqueued; the error at the end lists each by its index. Where the
+   * inputs themselves break off, all that came before is enqueued, and the break is listed at the index it came at.
    */
   async many(
     definition: JobDefinition,
@@ -86,15 +87,19 @@ export class Enqueuer {
       inFlight.add(flush)
     }
     let index = 0
-    for await (const input of inputs) {
-      try {
-        const job = this.#prepare({ definition, input, options })
-        batch.push({ index, job: job instanceof Promise ? await job : job })
-      } catch (error) {
-        tally.failed(index, error)
+    try {
+      for await (const input of inputs) {
+        try {
+          const job = this.#prepare({ definition, input, options })
+          batch.push({ index, job: job instanceof Promise ? await job : job })
+        } catch (error) {
+          tally.failed(index, error)
+        }
+        index++
+        if (batch.length === MAX_BATCH) await send()
       }
-      index++
-      if (batch.length === MAX_BATCH) await send()
+    } catch (error) {
+      tally.failed(index, error)
     }
     if (batch.length > 0) await send()
     await Promise.all(inFlight)

@@ -168,11 +168,11 @@ describe("a handle's watch", () => {
       })(),
     )
     expect(seen).toEqual([
-      { state: 'scheduled', progress: null, note: null },
-      { state: 'running', progress: null, note: null },
-      { state: 'running', progress: 0.25, note: 'reading' },
-      { state: 'running', progress: 0.75, note: null },
-      { state: 'completed', progress: 0.75, note: null },
+      { state: 'scheduled', progress: null, done: null, total: null, note: null },
+      { state: 'running', progress: null, done: null, total: null, note: null },
+      { state: 'running', progress: 0.25, done: 1, total: 4, note: 'reading' },
+      { state: 'running', progress: 0.75, done: 3, total: 4, note: null },
+      { state: 'completed', progress: 0.75, done: 3, total: 4, note: null },
     ])
   })
 
@@ -190,7 +190,7 @@ describe("a handle's watch", () => {
     const seen: (number | null)[] = []
     await world.run(
       (async () => {
-        for await (const update of handle.watch()) seen.push(update.progress)
+        for await (const update of handle.watch()) seen.push(update.done)
       })(),
     )
     expect(seen.at(-1)).toBe(120)

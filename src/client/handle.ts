@@ -1,6 +1,7 @@
 /** A job from the outside: its state, its result, a way to cancel it and to watch it. */
 import { HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
+import type { AttemptError } from '../job/failure.ts'
 import type { JobId } from '../job/ids.ts'
 import type { JobRecord } from '../job/record.ts'
 import { isFinal, type JobState } from '../job/states.ts'
@@ -8,12 +9,16 @@ import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
 import { Bell } from '../std/bell.ts'
 import { asError } from '../std/clock.ts'
+import type { EnqueueAnswer } from '../stores/store.ts'
 import type { Core } from './core.ts'
 
 export interface JobUpdate {
   readonly state: JobState
-  /** Share done, from 0 to 1, where the handler gave a total; else what it counted; null before it reports. */
+  /** The share done, from 0 to 1; null where the handler gave no total. */
   readonly progress: number | null
+  /** What the handler counted so far; null before it reports. */
+  readonly done: number | null
+  readonly total: number | null
   readonly note: string | null
 }
 
@@ -21,7 +26,11 @@ export interface Handle<Out> {
   readonly id: string
   /** Whether the enqueue met the holder of its unique key and no new job was made. */
   readonly duplicate: boolean
+  /** What became of the enqueue; null for a handle that job.get() gave. */
+  readonly outcome: EnqueueAnswer['outcome'] | null
   state(): Promise<JobState>
+  /** All that the store knows of it: attempts, the newest error, log lines, progress. */
+  read(): Promise<JobRecord>
   /** Waits until the job is final. @default timeout '5m' */
   result(options?: { timeout?: Duration; signal?: AbortSignal }): Promise<Out>
   /** False where it was too late. A running job's signal fires; it is cancelled once its handler gives in. */
@@ -34,16 +43,23 @@ const RESULT_TIMEOUT_MS = 300_000
 const FIRST_POLL_MS = 50
 const LONGEST_POLL_MS = 1_000
 
-export function jobHandle<Out>(core: Core, id: string, name: string, duplicate: boolean): Handle<Out> {
+export function jobHandle<Out>(
+  core: Core,
+  id: string,
+  name: string,
+  outcome: EnqueueAnswer['outcome'] | null,
+): Handle<Out> {
   const read = async (): Promise<JobRecord> => {
-    const record = await core.connection.call(`read job ${id}`, (store) => store.admin.get(id as JobId))
+    const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
     if (record === null)
       throw new HoldfastError('HF_JOB_NOT_FOUND', `Job "${name}" ${id} is not in the store.`)
     return record
   }
   return {
     id,
-    duplicate,
+    duplicate: outcome !== null && outcome !== 'inserted',
+    outcome,
+    read,
     state: async () => (await read()).state,
     async result({ timeout, signal } = {}) {
       const timeoutMs = timeout === undefined ? RESULT_TIMEOUT_MS : readDuration(timeout, 'timeout')
@@ -88,23 +104,29 @@ async function* changes(
   deadlineMs: number,
 ): AsyncGenerator<JobRecord> {
   const bell = new Bell(core.clock)
+  let pollMs = FIRST_POLL_MS
   const ring = (event: { id: string }): void => {
-    if (event.id === id) bell.ring()
+    if (event.id !== id) return
+    // What is told here may reach the store a moment later: look often again.
+    pollMs = FIRST_POLL_MS
+    bell.ring()
   }
   const unlisten = WATCHED.map((name) => core.events.on(name, ring))
   const onAbort = (): void => bell.ring()
-  signal?.addEventListener('abort', onAbort)
+  const { closing } = core.connection
+  for (const one of [signal, closing]) one?.addEventListener('abort', onAbort)
   try {
-    for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
+    for (;;) {
       if (signal?.aborted) throw asError(signal.reason)
       const record = await read()
       yield record
       const leftMs = deadlineMs - core.clock.monotonicMs()
       if (isFinal(record.state) || leftMs <= 0) return
       await bell.wait(Math.min(pollMs, leftMs))
+      pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)
     }
   } finally {
-    signal?.removeEventListener('abort', onAbort)
+    for (const one of [signal, closing]) one?.removeEventListener('abort', onAbort)
     for (const stop of unlisten) stop()
   }
 }
@@ -134,7 +156,7 @@ function resultOf(record: JobRecord): unknown {
         'HF_JOB_FAILED',
         `Job "${record.name}" failed for good: ${record.error.message}`,
         {
-          cause: Object.assign(new Error(record.error.message), { name: record.error.name }),
+          cause: asThrown(record.error),
         },
       )
     case 'cancelled': {
@@ -149,10 +171,18 @@ function resultOf(record: JobRecord): unknown {
   }
 }
 
+/** The error as the handler threw it, as far as it was kept. */
+function asThrown({ name, message, code, stack }: AttemptError): Error {
+  return Object.assign(new Error(message), {
+    name,
+    ...(code === null ? {} : { code }),
+    ...(stack === null ? {} : { stack }),
+  })
+}
+
 function updateOf(record: JobRecord): JobUpdate {
   const { progress, state } = record
-  if (progress === null) return { state, progress: null, note: null }
-  const share =
-    progress.total === null || progress.total === 0 ? progress.done : progress.done / progress.total
-  return { state, progress: share, note: progress.note }
+  if (progress === null) return { state, progress: null, done: null, total: null, note: null }
+  const { done, total, note } = progress
+  return { state, progress: total === null || total === 0 ? null : done / total, done, total, note }
 }

@@ -21,7 +21,7 @@ export function jobObject(core: Core, name: string): UntypedJob {
     name,
     async enqueue(...[input, options]) {
       const { id, outcome } = await core.enqueuer.one(item(input, options))
-      return jobHandle(core, id, name, outcome !== 'inserted')
+      return jobHandle(core, id, name, outcome)
     },
     enqueueMany: (async (inputs: Iterable<unknown> | AsyncIterable<unknown>, options?: EnqueueOptions) => {
       const { definition } = item(undefined)
@@ -36,7 +36,7 @@ export function jobObject(core: Core, name: string): UntypedJob {
     with: (...[input, options]): Item => ({ kind: 'item', job: name, input, options: options ?? {} }),
     async get(id) {
       const record = await core.connection.call(`read job ${id}`, (store) => store.admin.get(id as JobId))
-      return record?.name === name ? jobHandle(core, id, name, false) : null
+      return record?.name === name ? jobHandle(core, id, name, null) : null
     },
   }
   return job

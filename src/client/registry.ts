@@ -15,6 +15,8 @@ export class JobRegistry {
 
   /** Gives a contract its handler. */
   implement(name: string, run: RunFunction): JobDefinition {
+    if (typeof run !== 'function')
+      throw new HoldfastError('HF_BAD_JOB', `Contract "${name}" was given no function to implement it.`)
     const contract = this.#definitions.get(name)
     if (contract === undefined)
       throw new HoldfastError('HF_UNKNOWN_JOB', `There is no contract named "${name}".`)

@@ -27,19 +27,16 @@ export type Jsonify<T> = unknown extends T
             ? { [K in keyof T as T[K] extends AnyFunction | symbol ? never : K]: Jsonify<T[K]> }
             : never
 
-type IsJson<T> = unknown extends T
-  ? true
+/** T with `never` wherever JSON could not keep it. A mapped type, so that a type may contain itself. */
+type JsonOnly<T> = unknown extends T
+  ? T
   : T extends string | number | boolean | null | undefined
-    ? true
+    ? T
     : T extends bigint | symbol | AnyFunction | Date | Map<unknown, unknown> | Set<unknown>
-      ? false
-      : T extends readonly (infer U)[]
-        ? IsJson<U>
-        : T extends object
-          ? false extends { [K in keyof T]-?: IsJson<T[K]> }[keyof T]
-            ? false
-            : true
-          : false
+      ? never
+      : { [K in keyof T]: JsonOnly<T[K]> }
+
+type IsJson<T> = [T] extends [JsonOnly<T>] ? true : false
 
 declare const hint: unique symbol
 /** Shows its message where a type does not fit. */
@@ -58,9 +55,13 @@ export type JsonInput<S> = S extends StandardSchemaV1
     : unknown
   : unknown
 
-export type Args<In, Q extends string = string> = void extends In
-  ? [input?: undefined, options?: EnqueueOptions<Q>]
-  : [input: In, options?: EnqueueOptions<Q>]
+export type Args<In, Q extends string = string> = unknown extends In
+  ? [input?: In, options?: EnqueueOptions<Q>]
+  : void extends In
+    ? [input?: undefined, options?: EnqueueOptions<Q>]
+    : undefined extends In
+      ? [input?: In, options?: EnqueueOptions<Q>]
+      : [input: In, options?: EnqueueOptions<Q>]
 
 /** A job with its input, ready to be enqueued together with others. */
 export interface Item {
@@ -75,7 +76,8 @@ export interface Job<Name extends string, In, Out, Q extends string = string> {
   enqueue(...args: Args<In, Q>): Promise<Handle<Out>>
   /**
    * Enqueues all inputs, however many, in bounded memory. Throws a PartialEnqueueError that lists by index what could
-   * not be enqueued; everything else is. An array gives the ids back, in order.
+   * not be enqueued; everything else is. Inputs that break off midway are such a failure, listed last: what they gave
+   * before is enqueued. An array gives the ids back, in order.
    */
   enqueueMany(
     inputs: readonly In[],

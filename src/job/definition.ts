@@ -44,6 +44,8 @@ export interface DefinitionDefaults {
   readonly retry: ResolvedRetry
   readonly timeoutMs: number
   readonly middleware: readonly Middleware[]
+  /** A contract does without. */
+  readonly needsHandler?: boolean
 }
 
 export const DEFAULT_TIMEOUT_MS = 300_000
@@ -68,6 +70,12 @@ export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults)
     if (!FIELDS.has(field)) throw bad(`Job ${show(raw.name)} has an unknown option ${show(field)}.`)
   }
   const name = readJobName(raw.name)
+  if (defaults.needsHandler === true && raw.run === undefined) {
+    throw bad(
+      `Job "${name}" has no handler.`,
+      'Give it a `run`, or define it with hf.contract() where another process implements it.',
+    )
+  }
   return inContext(name, () =>
     Object.freeze({
       name,

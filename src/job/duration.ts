@@ -22,9 +22,13 @@ export function readDuration(value: unknown, option: string, bounds: DurationBou
     })
   }
   if (ms < 0 || (ms === 0 && bounds.orZero !== true)) {
-    throw new HoldfastError('HF_BAD_OPTION', `${option} is ${show(value)}; it must be greater than zero.`, {
-      hint: ACCEPTED,
-    })
+    throw new HoldfastError(
+      'HF_BAD_OPTION',
+      `${option} is ${show(value)}; it must ${bounds.orZero === true ? 'not be negative' : 'be greater than zero'}.`,
+      {
+        hint: ACCEPTED,
+      },
+    )
   }
   // Beyond the range of a Date, adding it to the time gives no instant.
   if (ms > 8.64e15 / 2) {

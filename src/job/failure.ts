@@ -1,5 +1,12 @@
 /** What a thrown value means for the job, and the record of it that is kept. Never throws, whatever was thrown. */
-import { Aborted, DependencyDown, Fatal, HoldfastError, ResourcesExhausted } from '../errors.ts'
+import {
+  Aborted,
+  DependencyDown,
+  Fatal,
+  HoldfastError,
+  ResourcesExhausted,
+  type ErrorCode,
+} from '../errors.ts'
 import { describeError, isError } from '../std/text.ts'
 import { fingerprintOf } from './fingerprint.ts'
 
@@ -39,6 +46,9 @@ const EXHAUSTED_CODES: ReadonlySet<unknown> = new Set([
   'ERR_WORKER_OUT_OF_MEMORY',
 ])
 
+/** What the same code would run into again, whatever the hour. */
+const PERMANENT_CODES: ReadonlySet<ErrorCode> = new Set(['HF_INVALID_INPUT', 'HF_INVALID_OUTPUT'])
+
 export function classify(thrown: unknown): FailureKind {
   try {
     return kindOf(thrown)
@@ -55,7 +65,7 @@ function kindOf(thrown: unknown): FailureKind {
   if (thrown instanceof Aborted) return KIND_OF_ABORT[thrown.why]
   if (thrown instanceof HoldfastError) {
     if (thrown.code === 'HF_ATTEMPT_TIMEOUT') return 'timeout'
-    return thrown.code === 'HF_INVALID_INPUT' ? 'permanent' : 'transient'
+    return PERMANENT_CODES.has(thrown.code) ? 'permanent' : 'transient'
   }
   return EXHAUSTED_CODES.has((thrown as { code?: unknown } | null | undefined)?.code)
     ? 'resources_exhausted'

@@ -146,7 +146,7 @@ describe('a job that a handler enqueues', () => {
 
 describe('an enqueue', () => {
   test.each<[string, unknown, string | RegExp]>([
-    ['an unknown option', { dealy: '5s' }, 'Enqueue option "dealy" does not exist.'],
+    ['an unknown option', { dealy: '5s' }, 'Enqueue has no option "dealy".'],
     ['options that are no object', 5_000, 'The options of an enqueue must be an object.'],
     ['options that are null', null, 'The options of an enqueue must be an object.'],
     ['both a delay and a time', { in: '5m', at: new Date(0) }, '`in` and `at` cannot both be given.'],

@@ -82,7 +82,8 @@ export interface NewJobParts {
 export function newJob({ id, definition, input, payload, options, queues, inherited }: NewJobParts): NewJob {
   if (typeof options !== 'object' || options === null)
     throw bad('The options of an enqueue must be an object.')
-  for (const field in options) if (!FIELDS.has(field)) throw bad(`Enqueue option "${field}" does not exist.`)
+  for (const field in options)
+    if (!FIELDS.has(field)) throw bad(`Enqueue has no option "${field}".`, `Use ${[...FIELDS].join(', ')}.`)
   const queue = options.queue === undefined ? definition.queue : readQueue(options.queue, queues.names)
   const priority = options.priority === undefined ? definition.priority : readPriority(options.priority)
   const retry = resolveRetry(options.retry, definition.retry)
@@ -169,6 +170,6 @@ function readText(value: unknown, option: string, maxChars: number): string {
   throw bad(`${option} must be a text of 1 to ${maxChars} characters without NUL bytes or broken characters.`)
 }
 
-function bad(message: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message)
+function bad(message: string, hint?: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', message, hint === undefined ? {} : { hint })
 }

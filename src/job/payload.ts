@@ -54,6 +54,21 @@ export function parseInput(schema: StandardSchemaV1 | undefined, value: unknown,
   })
 }
 
+/** What a contract promises of its result. The handler has done its work: running it again would not mend this. */
+export function checkOutput(schema: StandardSchemaV1 | undefined, value: unknown, jobName: string): unknown {
+  if (schema === undefined) return value
+  const checked = judge(schema, value, ([issue]) => {
+    const { path, message } = issue === undefined ? { path: '', message: 'it was refused' } : toIssue(issue)
+    const where = path === '' ? '' : ` at ${path}`
+    throw new HoldfastError(
+      'HF_INVALID_OUTPUT',
+      `Job "${jobName}" returned what its contract does not allow${where}: ${message}.`,
+    )
+  })
+  // Judged, not changed: what is stored is what the handler returned.
+  return checked instanceof Promise ? checked.then(() => value) : value
+}
+
 function judge(
   schema: StandardSchemaV1,
   value: unknown,

@@ -3,6 +3,7 @@ import type { Core } from '../client/core.ts'
 import { toError } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { sleep } from '../std/clock.ts'
+import type { WakeUp } from '../stores/store.ts'
 import type { Duty } from './duty.ts'
 import { Leader } from './leader.ts'
 import { promoter } from './promoter.ts'
@@ -23,8 +24,7 @@ export class Maintenance {
   readonly #loops: readonly DutyLoop[]
   readonly #electionBell: Bell
   #stopped = false
-  #done: Promise<unknown> | undefined
-  #unsubscribe: (() => Promise<void>) | undefined
+  #done: Promise<void> | undefined
   /** When the next job that a hint told of falls due: one timer for all of them. */
   #expectedMs = Infinity
   #cancelExpected: (() => void) | undefined
@@ -40,25 +40,32 @@ export class Maintenance {
     }))
   }
 
-  async start(): Promise<void> {
-    await this.#leader.elect()
-    this.#unsubscribe = await this.#core.connection.call('subscribe to due times', (store) =>
-      store.subscribe((hint) => {
-        if (hint.type === 'due') this.#expect(hint.inMs)
-      }),
-    )
-    this.#done = Promise.all([this.#holdElections(), ...this.#loops.map((loop) => this.#perform(loop))])
+  start(): void {
+    this.#done = this.#run()
   }
 
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
-    this.#cancelExpected?.()
     this.#electionBell.ring()
     for (const { bell } of this.#loops) bell.ring()
-    await this.#unsubscribe?.().catch(() => undefined)
     await this.#done
+  }
+
+  async #run(): Promise<void> {
+    await this.#leader.elect()
+    // Without hints, the promoter still looks every second.
+    const unsubscribe = await this.#core.connection
+      .subscribe((hint) => this.#hear(hint))
+      .catch(() => undefined)
+    await Promise.all([this.#holdElections(), ...this.#loops.map((loop) => this.#perform(loop))])
+    this.#cancelExpected?.()
+    await unsubscribe?.()
     await this.#leader.resign()
+  }
+
+  #hear(hint: WakeUp): void {
+    if (hint.type === 'due') this.#expect(hint.inMs)
   }
 
   /** A job falls due before the promoter would look again. */

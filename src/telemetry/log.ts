@@ -120,9 +120,11 @@ type Loggable<Event> = Event & {
   readonly event?: string
 }
 
+export const EVENT_NAMES = Object.keys(ROWS) as (keyof Events)[]
+
 /** Writes every event to the logger; returns how to stop. */
 export function logEvents(events: Emitter<Events>, logger: PinoLike): () => void {
-  const stops = (Object.keys(ROWS) as (keyof Events)[]).map((name) => logOne(events, logger, name))
+  const stops = EVENT_NAMES.map((name) => logOne(events, logger, name))
   return () => stops.forEach((stop) => stop())
 }
 

@@ -6,6 +6,7 @@ import type { Args, Job } from '../client/types.ts'
 import { HoldfastError } from '../errors.ts'
 import { readDuration, readInstant, type Instant } from '../job/duration.ts'
 import type { JobId } from '../job/ids.ts'
+import type { Holdfast } from '../holdfast.ts'
 import { Hub } from '../hub.ts'
 import type { Duration } from '../std/duration.ts'
 import { seededRandom } from '../std/random.ts'
@@ -38,7 +39,7 @@ export interface EnqueuedJob<In> {
 export interface DrainCounts {
   readonly completed: number
   /** Became dead letters. */
-  readonly failed: number
+  readonly dead: number
   /** Attempts that failed and will be retried. */
   readonly retried: number
 }
@@ -59,22 +60,26 @@ export interface TestQueue extends AsyncDisposable {
 
 /** More than any test means to run: a job that enqueues itself again would run for ever. */
 const MAX_DRAINED = 50_000
-const inTest = new WeakSet<Hub>()
 
-export async function testQueue(hf: object, options: TestQueueOptions = {}): Promise<TestQueue> {
+export async function testQueue<Q extends string, Ctx>(
+  hf: Holdfast<Q, Ctx>,
+  options: TestQueueOptions = {},
+): Promise<TestQueue> {
   const hub = Hub.of(hf)
   if (hub.working) throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a worker running already.')
-  if (inTest.has(hub)) throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a test queue already: close() it first.')
+  if (hub.underTest)
+    throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a test queue already: close() it first.')
   const clock = new VirtualClock(readInstant(options.start ?? '2030-01-01T00:00:00Z', 'start'))
   const random = seededRandom(options.seed ?? 1)
   const store = memoryStore({ clock, random })
   const moveBack = hub.moveTo({ store, clock, random })
-  inTest.add(hub)
+  hub.underTest = true
   const worker = new TestWorker(hub.core, clock, options.deliver ?? 'once')
   await worker.start()
 
   const close = async (): Promise<void> => {
-    if (!inTest.delete(hub)) return
+    if (!hub.underTest) return
+    hub.underTest = false
     worker.stop()
     moveBack()
     await store.close()
@@ -89,7 +94,12 @@ export async function testQueue(hf: object, options: TestQueueOptions = {}): Pro
       const found: EnqueuedJob<never>[] = []
       let after: JobId | null = null
       do {
-        const query = { names: [job.name], states: ['scheduled', 'blocked', 'ready'] as const, limit: MAX_BATCH, after }
+        const query = {
+          names: [job.name],
+          states: ['scheduled', 'blocked', 'ready'] as const,
+          limit: MAX_BATCH,
+          after,
+        }
         const page = await store.admin.list(query)
         for (const { id, payload, dueAt } of page.jobs) {
           found.push({ id, input: JSON.parse(payload) as never, runAt: new Date(dueAt) })
@@ -108,8 +118,12 @@ export async function testQueue(hf: object, options: TestQueueOptions = {}): Pro
   }
 }
 
-async function drain(worker: TestWorker, clock: VirtualClock, untilMs: number | undefined): Promise<DrainCounts> {
-  const counts = { completed: 0, failed: 0, retried: 0 }
+async function drain(
+  worker: TestWorker,
+  clock: VirtualClock,
+  untilMs: number | undefined,
+): Promise<DrainCounts> {
+  const counts = { completed: 0, dead: 0, retried: 0 }
   for (let ran = 0; ran < MAX_DRAINED; ran++) {
     const result = await worker.runNext()
     if (result === null) {
@@ -120,7 +134,7 @@ async function drain(worker: TestWorker, clock: VirtualClock, untilMs: number | 
       }
       await clock.advance(nextInMs)
     } else if (result.state === 'completed') counts.completed++
-    else if (result.state === 'failed') counts.failed++
+    else if (result.state === 'dead') counts.dead++
     else if (result.state === 'retrying') counts.retried++
   }
   throw new HoldfastError('HF_TEST_KIT', `drain() ran ${MAX_DRAINED} jobs and there are still more.`, {

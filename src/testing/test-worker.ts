@@ -18,7 +18,7 @@ import { Timeouts } from '../worker/timeouts.ts'
 export type RunResult<Out> =
   | { readonly state: 'completed'; readonly result: Out }
   /** A dead letter: no attempt is left, or none would help. */
-  | { readonly state: 'failed'; readonly error: Error }
+  | { readonly state: 'dead'; readonly error: Error }
   | { readonly state: 'retrying'; readonly error: Error; readonly retryInMs: number }
   | { readonly state: 'snoozed'; readonly delayMs: number; readonly error: Error | null }
   | { readonly state: 'cancelled'; readonly reason: string | null }
@@ -49,7 +49,9 @@ export class TestWorker {
 
   async start(): Promise<void> {
     // Time jumps by years in tests, and nobody but this worker is there to rescue it.
-    await this.#core.connection.call('start the test queue', (store) => store.register(this.#worker, 100 * YEAR_MS))
+    await this.#core.connection.call('start the test queue', (store) =>
+      store.register(this.#worker, 100 * YEAR_MS),
+    )
   }
 
   stop(): void {
@@ -98,7 +100,10 @@ export class TestWorker {
       for (;;) {
         const leases = await this.#claim(record.queue, MAX_BATCH)
         if (leases.length === 0) {
-          throw new HoldfastError('HF_TEST_KIT', `Job ${id} cannot be run now: its queue is paused, or it is running.`)
+          throw new HoldfastError(
+            'HF_TEST_KIT',
+            `Job ${id} cannot be run now: its queue is paused, or it is running.`,
+          )
         }
         for (const lease of leases) {
           const position = lease.jobs.findIndex((job) => job.id === id)
@@ -190,11 +195,18 @@ function resultOf({ outcome, request: { settlement } }: PendingSettle): RunResul
   const error = outcome.type === 'failed' ? toError(outcome.thrown) : null
   switch (settlement.type) {
     case 'completed':
-      return { state: 'completed', result: settlement.result === null ? undefined : (JSON.parse(settlement.result) as unknown) }
+      return {
+        state: 'completed',
+        result: settlement.result === null ? undefined : (JSON.parse(settlement.result) as unknown),
+      }
     case 'dead':
-      return { state: 'failed', error: error ?? new Error(settlement.error.message) }
+      return { state: 'dead', error: error ?? new Error(settlement.error.message) }
     case 'retry':
-      return { state: 'retrying', error: error ?? new Error(settlement.error.message), retryInMs: settlement.delayMs }
+      return {
+        state: 'retrying',
+        error: error ?? new Error(settlement.error.message),
+        retryInMs: settlement.delayMs,
+      }
     case 'snooze':
       return { state: 'snoozed', delayMs: settlement.delayMs, error }
     case 'release':

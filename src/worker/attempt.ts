@@ -26,7 +26,8 @@ export class Attempt implements CurrentJob {
   readonly receivedMs: number
   readonly abort = new LazyAbort()
   phase: AttemptPhase = 'waiting'
-  startedMs = 0
+  /** Undefined until its handler is started. */
+  startedMs: number | undefined
   timeoutMs = 0
   /** When its timeout strikes, or Infinity once it has. */
   timeoutAtMs = Infinity
@@ -81,6 +82,17 @@ export class Attempt implements CurrentJob {
     const { id, name, queue, attempt, maxAttempts } = this.job
     const { worker, correlationId, waitMs } = this
     return { id, job: name, queue, worker, attempt, maxAttempts, correlationId, waitMs, durationMs }
+  }
+
+  /** The handler starts now, and has this long. */
+  begin(nowMs: number, timeoutMs: number): void {
+    this.phase = 'running'
+    this.startedMs = nowMs
+    this.timeoutMs = timeoutMs
+  }
+
+  runMs(nowMs: number): number {
+    return this.startedMs === undefined ? 0 : nowMs - this.startedMs
   }
 
   /** What a promise left behind unhandled says, if one did while the handler ran. */

@@ -7,7 +7,7 @@ import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { classify } from '../job/failure.ts'
 import { runInside } from '../job/middleware.ts'
-import { encodeResult, parseInput } from '../job/payload.ts'
+import { checkOutput, encodeResult, parseInput } from '../job/payload.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { Attempt } from './attempt.ts'
@@ -42,7 +42,7 @@ async function runHandler(attempt: Attempt, jobs: Jobs, reporter: Reporter): Pro
         )
   return returned instanceof SnoozeRequest
     ? { type: 'snoozed', delayMs: returned.delayMs }
-    : succeeded(await checkOutput(definition, returned))
+    : succeeded(await checkOutput(definition.output, returned, definition.name))
 }
 
 const NOTHING_ADDED = Object.freeze({})
@@ -60,23 +60,6 @@ function handlerFor(attempt: Attempt, jobs: Jobs): RunnableDefinition {
 function readInput(attempt: Attempt, { schema, name }: JobDefinition): unknown {
   const raw: unknown = JSON.parse(attempt.job.payload)
   return parseInput(schema, raw, name)
-}
-
-function checkOutput({ output, name }: JobDefinition, returned: unknown): unknown {
-  if (output === undefined) return returned
-  const judged = output['~standard'].validate(returned)
-  const accept = (result: Awaited<typeof judged>): unknown => {
-    if (result.issues === undefined) return returned
-    const [issue] = result.issues
-    throw new HoldfastError(
-      'HF_BAD_JOB',
-      `Job "${name}" returned what its contract does not allow: ${issue?.message ?? ''}`,
-      {
-        hint: "Correct the implementation, or the contract's `output`.",
-      },
-    )
-  }
-  return judged instanceof Promise ? judged.then(accept) : accept(judged)
 }
 
 function succeeded(returned: unknown): Outcome {

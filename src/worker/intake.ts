@@ -6,7 +6,7 @@
 import type { ClaimRequest } from '../stores/store.ts'
 
 const PREFETCH_MS = 50
-/** The rate is measured over windows of this length, half old and half new. */
+/** The rate is measured over this much of the past and at least as much of the present. */
 const WINDOW_MS = 50
 
 interface QueueIntake {
@@ -27,6 +27,8 @@ export interface Claim {
 export class Intake {
   readonly #queues: readonly QueueIntake[]
   readonly #batchSize: number
+  /** Where the queue stood that was served last: a queue that comes back starts level with it. */
+  #level = 0
   #finished = 0
   #windowStartMs: number
   #perMs = 0
@@ -45,13 +47,13 @@ export class Intake {
     const found = this.#queues.find((one) => one.name === queue)
     if (found === undefined) return false
     found.wakeUps++
-    found.dry = false
+    this.#revive(found)
     return true
   }
 
   /** Time to look at every queue, whatever the wake-ups said. */
   poll(): void {
-    for (const queue of this.#queues) queue.dry = false
+    for (const queue of this.#queues) this.#revive(queue)
   }
 
   /** What to claim now, given the free slots and the claimed jobs that wait for one; null for nothing. */
@@ -68,10 +70,10 @@ export class Intake {
   answered({ request, wakeUpsBefore }: Claim, taken: number): void {
     const queue = this.#queues.find((one) => one.name === request.queue)
     if (queue === undefined) return
+    this.#level = Math.max(this.#level, queue.served)
     queue.served += taken / queue.weight
     // An older "empty" must not overtake a wake-up that came after the question was sent.
     if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
-    if (queue.dry) this.#forgive(queue)
   }
 
   #nextQueue(): QueueIntake | undefined {
@@ -81,17 +83,18 @@ export class Intake {
     return next
   }
 
-  /** A queue that had nothing to give has no claim on the past: it comes back level with the others. */
-  #forgive(queue: QueueIntake): void {
-    const others = this.#queues.filter((one) => !one.dry)
-    if (others.length > 0) queue.served = Math.max(queue.served, Math.min(...others.map((one) => one.served)))
+  /** A queue that had nothing to give has no claim on the past. */
+  #revive(queue: QueueIntake): void {
+    if (!queue.dry) return
+    queue.dry = false
+    queue.served = Math.max(queue.served, this.#level)
   }
 
   /** How many jobs this worker finishes in PREFETCH_MS, going by what it finished lately. */
   #prefetch(nowMs: number): number {
     const elapsedMs = nowMs - this.#windowStartMs
     if (elapsedMs >= WINDOW_MS) {
-      this.#perMs = (this.#perMs + this.#finished / elapsedMs) / 2
+      this.#perMs = (this.#perMs * WINDOW_MS + this.#finished) / (WINDOW_MS + elapsedMs)
       this.#finished = 0
       this.#windowStartMs = nowMs
     }

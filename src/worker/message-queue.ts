@@ -15,17 +15,16 @@ import type { EnqueueOptions } from '../job/new-job.ts'
 import { readWhole } from '../job/numbers.ts'
 import { encodeResult } from '../job/payload.ts'
 import { PRIORITY_LEVELS } from '../job/rank.ts'
-import { resolveRetry } from '../job/retry.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { asError } from '../std/clock.ts'
 import type { Duration } from '../std/duration.ts'
-import { MAX_BATCH, type CancelNotice, type Lease } from '../stores/store.ts'
+import { MAX_BATCH, type CancelNotice, type Lease, type WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import { jobInfo } from './context.ts'
 import { outcomeOfAbort } from './execute.ts'
 import { Session } from './session.ts'
-import { settle, tellSettled } from './settling.ts'
+import { settle, tellSettled, timeoutOf, withOverrides } from './settling.ts'
 import { Timeouts } from './timeouts.ts'
 
 export interface SendOptions extends Omit<EnqueueOptions, 'queue'> {
@@ -50,7 +49,10 @@ export interface Message {
   /** Fires when the message is no longer the caller's: timeout, cancelled, lease_lost or shutdown. */
   readonly signal: AbortSignal
   readonly fence: bigint
-  /** Done. Rejects with HF_LEASE_LOST where somebody else has the message by now. */
+  /**
+   * Done. Rejects with HF_LEASE_LOST where the message is no longer the caller's, and with HF_STORE_UNREACHABLE where
+   * it could not be written: then it is still held, and can be acked or nacked again.
+   */
   ack(result?: unknown): Promise<void>
   /** Failed: retried by its policy, or after `retryIn`, until its attempts are used. */
   nack(error?: unknown, options?: { readonly retryIn?: Duration }): Promise<void>
@@ -58,24 +60,29 @@ export interface Message {
 
 const LEASE_MS = 30_000
 const CALL_TIMEOUT_MS = 5_000
+/** When to try again to settle a message that nobody holds any more. */
+const SETTLE_AGAIN_MS = 1_000
 
 export class MessageQueue {
   readonly name: string
   readonly #core: Core
   /** Somebody must promote, rescue and prune while messages are being pulled. */
-  readonly #onFirstGet: (leaseMs: number) => Promise<void>
+  readonly #onFirstGet: (leaseMs: number) => void
   readonly #session: Session
-  readonly #bell: Bell
+  /** One for each get() that waits. */
+  readonly #bells = new Set<Bell>()
+  /** What close() waits for: each get() and settle has an end of its own. */
+  readonly #underWay = new Set<Promise<unknown>>()
   readonly #held = new Set<Attempt>()
   readonly #timeouts: Timeouts
   #started: Promise<void> | undefined
   #unsubscribe: (() => Promise<void>) | undefined
+  #closed = false
 
-  constructor(core: Core, name: string, onFirstGet: (leaseMs: number) => Promise<void>) {
+  constructor(core: Core, name: string, onFirstGet: (leaseMs: number) => void) {
     this.name = name
     this.#core = core
     this.#onFirstGet = onFirstGet
-    this.#bell = new Bell(core.clock)
     this.#timeouts = new Timeouts(core.clock, this.#held, (attempt) => this.#overdue(attempt))
     this.#session = new Session({
       core,
@@ -93,30 +100,38 @@ export class MessageQueue {
     const { name = 'message', ...rest } = options
     const definition = this.#definition(readJobName(name))
     const { id, outcome } = await this.#core.enqueuer.one({ definition, input: payload, options: rest })
-    return jobHandle(this.#core, id, name, outcome !== 'inserted')
+    return jobHandle(this.#core, id, name, outcome)
   }
 
   /** At most `limit` messages, best first; none where none came within `wait`. */
   async get(options: GetOptions = {}): Promise<readonly Message[]> {
     refuseUnknown(options, new Set(['limit', 'wait', 'signal']), 'get()')
     const limit = readWhole(options.limit ?? 1, 'limit', 1, MAX_BATCH)
-    const { clock, settings } = this.#core
     const waitMs = options.wait === undefined ? 0 : readDuration(options.wait, 'wait', { orZero: true })
+    return this.#finish(this.#get(limit, waitMs, options.signal))
+  }
+
+  async #get(limit: number, waitMs: number, signal: AbortSignal | undefined): Promise<readonly Message[]> {
+    const { clock, settings } = this.#core
     const deadlineMs = clock.monotonicMs() + waitMs
-    this.#started ??= this.#start()
-    await this.#started
-    const ring = (): void => this.#bell.ring()
-    options.signal?.addEventListener('abort', ring)
+    const bell = new Bell(clock)
+    const ring = (): void => bell.ring()
+    this.#bells.add(bell)
+    signal?.addEventListener('abort', ring)
     try {
       for (;;) {
-        if (options.signal?.aborted) throw asError(options.signal.reason)
+        if (signal?.aborted) throw asError(signal.reason)
+        if (this.#closed) throw new HoldfastError('HF_CLOSED', `Queue "${this.name}" is closed.`)
+        this.#started ??= this.#start()
+        await this.#started
         const messages = await this.#claim(limit)
         const leftMs = deadlineMs - clock.monotonicMs()
         if (messages.length > 0 || leftMs <= 0) return messages
-        await this.#bell.wait(Math.min(leftMs, settings.env.pollMs ?? 1_000))
+        await bell.wait(Math.min(leftMs, settings.env.pollMs ?? 1_000))
       }
     } finally {
-      options.signal?.removeEventListener('abort', ring)
+      this.#bells.delete(bell)
+      signal?.removeEventListener('abort', ring)
     }
   }
 
@@ -129,31 +144,45 @@ export class MessageQueue {
 
   /** Gives unfinished messages back without using an attempt. */
   async close(): Promise<void> {
-    if (this.#started === undefined) return
-    await this.#started.catch(() => undefined)
-    this.#timeouts.clear()
-    await this.#unsubscribe?.().catch(() => undefined)
+    if (this.#closed) return
+    this.#closed = true
+    for (const bell of this.#bells) bell.ring()
+    await Promise.allSettled(this.#underWay)
+    await this.#unsubscribe?.()
     for (const attempt of this.#held) {
       attempt.stop('shutdown', 'The queue was closed.')
-      await this.#settle(attempt, { type: 'interrupted' }).catch(() => undefined)
+      this.#settleQuietly(attempt)
     }
-    await this.#session.stop()
+    await Promise.allSettled(this.#underWay)
+    this.#timeouts.clear()
+    if (this.#started !== undefined) await this.#session.stop()
+  }
+
+  /** Lets close() know of what is under way. */
+  async #finish<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work)
+    try {
+      return await work
+    } finally {
+      this.#underWay.delete(work)
+    }
   }
 
   async #start(): Promise<void> {
     try {
+      this.#unsubscribe ??= await this.#core.connection.subscribe((hint) => this.#hear(hint))
       await this.#session.start()
-      await this.#onFirstGet(LEASE_MS)
-      this.#unsubscribe = await this.#core.connection.call('subscribe to wake-ups', (store) =>
-        store.subscribe((hint) => {
-          if (hint.type === 'ready' && hint.queue === this.name) this.#bell.ring()
-          if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
-        }),
-      )
     } catch (error) {
+      // The next get() tries again.
       this.#started = undefined
       throw error
     }
+    this.#onFirstGet(LEASE_MS)
+  }
+
+  #hear(hint: WakeUp): void {
+    if (hint.type === 'ready' && hint.queue === this.name) for (const bell of this.#bells) bell.ring()
+    if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
   }
 
   async #claim(limit: number): Promise<Message[]> {
@@ -163,15 +192,11 @@ export class MessageQueue {
   }
 
   #hold(lease: Lease, position: number): Message {
-    const { clock, settings } = this.#core
-    const nowMs = clock.monotonicMs()
+    const nowMs = this.#core.clock.monotonicMs()
     const job = lease.jobs[position]
     if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
     const attempt = new Attempt(job, lease, position, this.#session.worker, nowMs)
-    attempt.phase = 'running'
-    attempt.startedMs = nowMs
-    attempt.timeoutMs =
-      job.envelope.timeoutMs ?? this.#core.definition(job.name)?.timeoutMs ?? settings.jobTimeoutMs
+    attempt.begin(nowMs, timeoutOf(this.#core, job, this.#core.definition(job.name)))
     this.#held.add(attempt)
     this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
     this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
@@ -191,37 +216,44 @@ export class MessageQueue {
       fence: BigInt(attempt.token),
       ack: async (result) => {
         const { json, dropped } = encodeResult(result)
-        await this.#settle(attempt, { type: 'succeeded', result: json, resultDropped: dropped })
+        await this.#settleByHand(attempt, { type: 'succeeded', result: json, resultDropped: dropped })
       },
       nack: async (error, { retryIn } = {}) => {
         const cause = error === undefined ? new Error('The message was refused.') : error
         if (retryIn !== undefined) readDuration(retryIn, 'retryIn', { orZero: true })
         const thrown = retryIn === undefined ? cause : new RetryIn(retryIn, toError(cause).message, { cause })
-        await this.#settle(attempt, { type: 'failed', thrown, kind: classify(thrown) })
+        await this.#settleByHand(attempt, { type: 'failed', thrown, kind: classify(thrown) })
       },
     }
   }
 
+  async #settleByHand(attempt: Attempt, outcome: Outcome): Promise<void> {
+    const { abort, job, phase } = attempt
+    if (abort.reason !== undefined) throw noLongerHeld(attempt, abort.reason.message)
+    if (phase === 'settled')
+      throw new HoldfastError('HF_MESSAGE_SETTLED', `Message ${job.id} is settled already.`)
+    await this.#finish(this.#settle(attempt, outcome))
+  }
+
   async #settle(attempt: Attempt, outcome: Outcome): Promise<void> {
-    const about = `Message ${attempt.job.id}`
-    if (attempt.phase === 'lost')
-      throw new HoldfastError('HF_LEASE_LOST', `${about} is no longer held: its lease was lost.`)
-    if (attempt.phase === 'settled')
-      throw new HoldfastError('HF_MESSAGE_SETTLED', `${about} is settled already.`)
     attempt.phase = 'settled'
     this.#held.delete(attempt)
-    const { settings } = this.#core
-    const base = this.#core.definition(attempt.job.name)?.retry ?? settings.retry
-    const pending = settle(
-      this.#core,
-      attempt,
-      outcome,
-      resolveRetry(attempt.job.envelope.retry ?? undefined, base),
-    )
-    const answer = await this.#session.settleNow(pending.request)
+    const base = this.#core.definition(attempt.job.name)?.retry ?? this.#core.settings.retry
+    const policy = withOverrides(base, attempt)
+    const pending = settle(this.#core, attempt, outcome, policy)
+    const answer = await this.#session.settleNow(pending.request).catch((error: unknown) => {
+      this.#holdOn(attempt)
+      throw error
+    })
     tellSettled(this.#core, pending, answer)
-    if (answer === 'lost')
-      throw new HoldfastError('HF_LEASE_LOST', `${about} is no longer held: its lease was lost.`)
+    if (answer === 'lost') throw noLongerHeld(attempt, 'Its lease was lost.')
+  }
+
+  /** What could not be written is still held: somebody must settle it, for its lease lives as long as this process. */
+  #holdOn(attempt: Attempt): void {
+    attempt.phase = 'running'
+    this.#held.add(attempt)
+    this.#timeouts.set(attempt, attempt.timeoutAtMs)
   }
 
   #overdue(attempt: Attempt): void {
@@ -237,9 +269,12 @@ export class MessageQueue {
     this.#settleQuietly(attempt)
   }
 
-  /** Nobody waits for this settle: should the store be away for longer than the deadline, a rescue will find it. */
+  /** Nobody waits for this settle, so nobody else would try again. */
   #settleQuietly(attempt: Attempt): void {
-    this.#settle(attempt, outcomeOfAbort(attempt)).catch(() => undefined)
+    this.#finish(this.#settle(attempt, outcomeOfAbort(attempt))).catch(() => {
+      if (this.#closed || attempt.phase !== 'running') return
+      this.#timeouts.set(attempt, this.#core.clock.monotonicMs() + SETTLE_AGAIN_MS)
+    })
   }
 
   #lose(tokens: ReadonlySet<Token>): void {
@@ -248,6 +283,7 @@ export class MessageQueue {
       attempt.phase = 'lost'
       attempt.stop('lease_lost', 'The lease was taken away: somebody else has the message by now.')
       this.#held.delete(attempt)
+      this.#core.events.emit('job.lost', attempt.end(attempt.runMs(this.#core.clock.monotonicMs())))
     }
     this.#session.forget(tokens)
   }
@@ -267,4 +303,8 @@ export class MessageQueue {
       middleware: [],
     }
   }
+}
+
+function noLongerHeld({ job }: Attempt, why: string): HoldfastError {
+  return new HoldfastError('HF_LEASE_LOST', `Message ${job.id} is no longer held. ${why}`)
 }

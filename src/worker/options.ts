@@ -1,5 +1,6 @@
 /** The options of a worker: one documented type, one reader that rejects what cannot work. */
 import type { Core } from '../client/core.ts'
+import { ownerOf } from '../client/job.ts'
 import { refuseUnknown } from '../client/options.ts'
 import type { AnyJob } from '../client/types.ts'
 import { HoldfastError } from '../errors.ts'
@@ -86,7 +87,7 @@ function readJobs(core: Core, jobs: readonly AnyJob[] | undefined): Map<string, 
 
 function find(core: Core, job: AnyJob): JobDefinition {
   const definition = core.registry.get(job.name)
-  if (definition === undefined) {
+  if (definition === undefined || ownerOf(job) !== core) {
     throw new HoldfastError('HF_UNKNOWN_JOB', `Job "${job.name}" belongs to another holdfast().`, {
       hint: 'Create the jobs and the worker from the same holdfast() object.',
     })

@@ -12,8 +12,11 @@ import { cleanText } from '../std/text.ts'
 import { MAX_LOG_LINES, type Report } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
 
+const TELL_AFTER_MS = 250
 const MAX_MESSAGE_CHARS = 2_000
 const FIELD_LIMITS = { maxBytes: 4 * 1024, maxDepth: 8 }
+
+const NOTHING: readonly Report[] = Object.freeze([])
 
 interface Pending {
   progress: Progress | null
@@ -23,14 +26,15 @@ interface Pending {
 export class Reporter {
   readonly #clock: Clock
   readonly #events: Emitter<Events>
-  /** Called when there is something to tell the store. */
-  readonly #onPending: () => void
+  /** Called when it is time to tell the store. */
+  readonly #onDue: () => void
+  #callOff: (() => void) | undefined
   #pending = new Map<Attempt, Pending>()
 
-  constructor(clock: Clock, events: Emitter<Events>, onPending: () => void) {
+  constructor(clock: Clock, events: Emitter<Events>, onDue: () => void) {
     this.#clock = clock
     this.#events = events
-    this.#onPending = onPending
+    this.#onDue = onDue
   }
 
   progress(attempt: Attempt, done: number, total?: number, note?: string): void {
@@ -39,7 +43,8 @@ export class Reporter {
       total: finite(total),
       note: note === undefined ? null : cleanText(note, MAX_MESSAGE_CHARS),
     }
-    this.#for(attempt).progress = progress
+    const pending = this.#for(attempt)
+    if (pending !== undefined) pending.progress = progress
     if (this.#events.has('job.progress')) this.#events.emit('job.progress', { ...attempt.facts, ...progress })
   }
 
@@ -53,7 +58,8 @@ export class Reporter {
 
   /** All that was said since the last time. What no store took is not kept: reports are best effort. */
   take(): readonly Report[] {
-    if (this.#pending.size === 0) return []
+    if (this.#pending.size === 0) return NOTHING
+    this.#callOff?.()
     const reports = [...this.#pending].map(([{ token, position }, { progress, log }]): Report => ({
       token,
       position,
@@ -65,21 +71,26 @@ export class Reporter {
   }
 
   #log(attempt: Attempt, level: LogLevel, message: string, fields: Record<string, unknown>): void {
-    const { log } = this.#for(attempt)
     const text = cleanText(message, MAX_MESSAGE_CHARS)
-    const { json } = encodeLossy(fields, FIELD_LIMITS)
-    log.push({ at: this.#clock.now(), level, message: text, fields: json === '{}' ? null : (json ?? null) })
-    if (log.length > MAX_LOG_LINES) log.shift()
+    const pending = this.#for(attempt)
+    if (pending !== undefined) {
+      const { json } = encodeLossy(fields, FIELD_LIMITS)
+      const { log } = pending
+      log.push({ at: this.#clock.now(), level, message: text, fields: json === '{}' ? null : (json ?? null) })
+      if (log.length > MAX_LOG_LINES) log.shift()
+    }
     if (this.#events.has('job.log'))
       this.#events.emit('job.log', { ...attempt.facts, level, message: text, fields })
   }
 
-  #for(attempt: Attempt): Pending {
+  /** Undefined where the attempt has ended, though its handler goes on: no store would take it any more. */
+  #for(attempt: Attempt): Pending | undefined {
+    if (attempt.phase !== 'running') return undefined
     let pending = this.#pending.get(attempt)
     if (pending === undefined) {
       pending = { progress: null, log: [] }
       this.#pending.set(attempt, pending)
-      if (this.#pending.size === 1) this.#onPending()
+      if (this.#pending.size === 1) this.#callOff = this.#clock.after(TELL_AFTER_MS, this.#onDue)
     }
     return pending
   }

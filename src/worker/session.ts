@@ -6,8 +6,14 @@
 import type { Core } from '../client/core.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import { Bell } from '../std/bell.ts'
-import { sleep } from '../std/clock.ts'
-import type { CancelNotice, ClaimRequest, Lease, SettleAnswer, SettleRequest } from '../stores/store.ts'
+import type {
+  CancelNotice,
+  ClaimRequest,
+  Lease,
+  Report,
+  SettleAnswer,
+  SettleRequest,
+} from '../stores/store.ts'
 
 export interface SessionParts {
   readonly core: Core
@@ -23,21 +29,24 @@ export interface SessionParts {
 }
 
 export interface SessionAnswer {
+  /** False where the incarnation that claimed is gone: nothing was taken, which differs from empty. */
+  readonly alive: boolean
   readonly settled: readonly SettleAnswer[]
   readonly leases: readonly Lease[]
 }
 
 const LOST_BEAT_RETRY_MS = 500
-const REBIRTH_BACKOFF_MS = 250
 
 export class Session {
   readonly #parts: SessionParts
   readonly #bell: Bell
   #worker: WorkerId
+  /** Whether the store has been told of this incarnation. */
+  #registered = false
   #sureUntilMs = 0
   #stopped = false
   #beating: Promise<void> | undefined
-  #rebirth: Promise<void> | undefined
+  #registering: Promise<void> | undefined
   /** Leases that this process knows of, with how many of their settles are still unanswered. */
   readonly #known = new Map<Token, number>()
   /** Leases in our name that we know nothing of, and since when: perhaps their claim's answer was lost. */
@@ -59,7 +68,8 @@ export class Session {
   }
 
   async start(): Promise<void> {
-    await this.#register((doing, work) => this.#parts.core.connection.persist(doing, work))
+    const { connection } = this.#parts.core
+    await this.#register((doing, work) => connection.persist(doing, work))
     this.#beating = this.#beat()
   }
 
@@ -70,8 +80,7 @@ export class Session {
 
   /** Settles and claims in this incarnation's name; throws where the store did not answer. */
   async cycle(settle: readonly SettleRequest[], claim: ClaimRequest | null): Promise<SessionAnswer> {
-    if (this.#rebirth !== undefined) await this.#rebirth
-    if (!this.sure) await this.#heartbeat()
+    while (!this.sure && !this.#stopped) await this.#renew()
     const worker = this.#worker
     const { core, callTimeoutMs } = this.#parts
     const answer = await core.connection.call(
@@ -82,9 +91,19 @@ export class Session {
     settle.forEach((one) => this.#answered(one.token))
     if (!answer.alive) this.#die(worker)
     // Leases in the name of an incarnation that has died meanwhile are not ours: rescue takes them back.
-    const leases = worker === this.#worker ? answer.leases : []
+    const alive = worker === this.#worker
+    const leases = alive ? answer.leases : []
     for (const lease of leases) this.#known.set(lease.token, lease.jobs.length)
-    return { settled: answer.settled, leases }
+    return { alive, settled: answer.settled, leases }
+  }
+
+  /** Best effort: what the store does not take is not told again. */
+  async report(reports: readonly Report[]): Promise<void> {
+    if (reports.length === 0) return
+    const { core, callTimeoutMs } = this.#parts
+    await core.connection
+      .call('report progress', (store) => store.report(this.#worker, reports), callTimeoutMs)
+      .catch(() => undefined)
   }
 
   /** Settles one position alone, and tries until the deadline. */
@@ -107,7 +126,7 @@ export class Session {
     this.#stopped = true
     this.#bell.ring()
     await this.#beating
-    await this.#rebirth?.catch(() => undefined)
+    await this.#registering?.catch(() => undefined)
     const { core, callTimeoutMs } = this.#parts
     // A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue.
     await core.connection
@@ -117,9 +136,24 @@ export class Session {
 
   async #register(call: Core['connection']['call']): Promise<void> {
     const { core, leaseMs } = this.#parts
+    const worker = this.#worker
     const sentMs = core.clock.monotonicMs()
-    await call('register the worker', (store) => store.register(this.#worker, leaseMs))
+    await call('register the worker', (store) => store.register(worker, leaseMs))
+    if (worker !== this.#worker) return
+    this.#registered = true
     this.#renewed(sentMs)
+  }
+
+  /** A heartbeat, or what stands in for it while the store does not know this incarnation yet. */
+  #renew(): Promise<void> {
+    if (this.#registered) return this.#heartbeat()
+    const { core, callTimeoutMs } = this.#parts
+    this.#registering ??= this.#register((doing, work) =>
+      core.connection.call(doing, work, callTimeoutMs),
+    ).finally(() => {
+      this.#registering = undefined
+    })
+    return this.#registering
   }
 
   #renewed(sentMs: number): void {
@@ -135,7 +169,7 @@ export class Session {
       if (this.#stopped) return
       // Jitter, so that a fleet that started together does not beat together.
       waitMs = (leaseMs / 3) * (0.8 + core.random.float() * 0.2)
-      await this.#heartbeat().catch(() => {
+      await this.#renew().catch(() => {
         waitMs = Math.min(waitMs, LOST_BEAT_RETRY_MS)
       })
     }
@@ -180,7 +214,9 @@ export class Session {
   /** Seen for longer than any claim may take to answer: nobody will ever come to know these. */
   #provenStrangers(nowMs: number): Token[] {
     const provenMs = 2 * this.#parts.callTimeoutMs
-    return [...this.#strangers].filter(([, sinceMs]) => nowMs - sinceMs > provenMs).map(([token]) => token)
+    return [...this.#strangers]
+      .filter(([token, sinceMs]) => nowMs - sinceMs > provenMs && !this.#known.has(token))
+      .map(([token]) => token)
   }
 
   #answered(token: Token): void {
@@ -194,25 +230,12 @@ export class Session {
     if (worker !== this.#worker) return
     const lost = this.#parts.openTokens()
     this.#worker = this.#parts.core.ids.worker()
+    this.#registered = false
     this.#sureUntilMs = 0
     this.#known.clear()
     this.#strangers.clear()
     this.#parts.onLost(lost)
     this.#parts.onReborn(worker, lost.size)
-    this.#rebirth = this.#comeBack().finally(() => {
-      this.#rebirth = undefined
-    })
-  }
-
-  async #comeBack(): Promise<void> {
-    const { core, callTimeoutMs } = this.#parts
-    while (!this.#stopped) {
-      try {
-        await this.#register((doing, work) => core.connection.call(doing, work, callTimeoutMs))
-        return
-      } catch {
-        await sleep(core.clock, REBIRTH_BACKOFF_MS * (1 + core.random.float()))
-      }
-    }
+    this.#bell.ring()
   }
 }

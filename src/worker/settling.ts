@@ -2,16 +2,52 @@
 import type { Core } from '../client/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { AttemptEnd } from '../job/events.ts'
+import type { ClaimedJob } from '../job/record.ts'
 import { resolveRetry, type ResolvedRetry } from '../job/retry.ts'
 import { settlementFor, toError, type Outcome, type Settlement } from '../job/settlement.ts'
 import { assertNever } from '../std/never.ts'
-import type { SettleAnswer, SettleRequest } from '../stores/store.ts'
+import { MAX_BATCH, type SettleAnswer, type SettleRequest } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
 
 export interface PendingSettle {
   readonly attempt: Attempt
   readonly outcome: Outcome
   readonly request: SettleRequest
+}
+
+/** Settlements on their way to the store: taken for a call, and put back where the call failed. */
+export class Outbox {
+  #waiting: PendingSettle[] = []
+  #underWay = false
+
+  /** Whether there is something to send. */
+  get waits(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** Nothing waits, and no call is under way whose answer may bring more. */
+  get isDone(): boolean {
+    return this.#waiting.length === 0 && !this.#underWay
+  }
+
+  add(pending: PendingSettle): void {
+    this.#waiting.push(pending)
+  }
+
+  /** For a call, which is under way from now on. */
+  take(): readonly PendingSettle[] {
+    this.#underWay = true
+    return this.#waiting.splice(0, MAX_BATCH)
+  }
+
+  putBack(taken: readonly PendingSettle[]): void {
+    this.#waiting.unshift(...taken)
+  }
+
+  /** The call has ended, well or badly. */
+  landed(): void {
+    this.#underWay = false
+  }
 }
 
 /**
@@ -23,18 +59,39 @@ const UNKNOWN_JOB_RETRY = { backoff: 'exponential', delay: '30s', factor: 2, max
 export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: ResolvedRetry): PendingSettle {
   const { job, token, position } = attempt
   const settlement = settlementFor(job, outcome, policy, core.random)
-  const runMs = attempt.startedMs === 0 ? 0 : core.clock.monotonicMs() - attempt.startedMs
+  const runMs = attempt.runMs(core.clock.monotonicMs())
   return { attempt, outcome, request: { token, position, settlement, runMs } }
 }
 
-/** The definition's policy, with what the enqueue overrode. */
+/** The policy of the definition with what the enqueue overrode, or that of jobs that this worker does not know. */
 export function policyOf(
   core: Core,
-  { job }: Attempt,
+  attempt: Attempt,
   jobs: ReadonlyMap<string, JobDefinition>,
 ): ResolvedRetry {
-  const base = jobs.get(job.name)?.retry ?? resolveRetry(UNKNOWN_JOB_RETRY, core.settings.retry)
-  return job.envelope.retry === null ? base : resolveRetry(job.envelope.retry, base)
+  const definition = jobs.get(attempt.job.name)
+  return definition === undefined
+    ? resolveRetry(UNKNOWN_JOB_RETRY, core.settings.retry)
+    : withOverrides(definition.retry, attempt)
+}
+
+/** Overrides that this version cannot read, because a newer one wrote them, must not keep a job from being settled. */
+export function withOverrides(base: ResolvedRetry, { job: { envelope } }: Attempt): ResolvedRetry {
+  if (envelope.retry === null) return base
+  try {
+    return resolveRetry(envelope.retry, base)
+  } catch {
+    return base
+  }
+}
+
+/** How long an attempt at this job may run; there is always an end. */
+export function timeoutOf(
+  core: Core,
+  { envelope }: ClaimedJob,
+  definition: JobDefinition | undefined,
+): number {
+  return envelope.timeoutMs ?? definition?.timeoutMs ?? core.settings.jobTimeoutMs
 }
 
 /** Tells what was written, or that nothing was because the lease is gone. */
@@ -59,12 +116,7 @@ const EVENT_OF = {
   cancelled: 'job.cancelled',
 } as const
 
-function tellEnd(
-  { events }: Core,
-  end: AttemptEnd,
-  settlement: Settlement,
-  outcome: Outcome,
-): void {
+function tellEnd({ events }: Core, end: AttemptEnd, settlement: Settlement, outcome: Outcome): void {
   const thrown = outcome.type === 'failed' ? toError(outcome.thrown) : null
   switch (settlement.type) {
     case 'completed':

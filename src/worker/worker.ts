@@ -6,44 +6,33 @@
  * sure, nothing is written for a lease that is lost, and what is claimed but not started soon is given back.
  */
 import type { Core } from '../client/core.ts'
-import type { Token } from '../job/ids.ts'
-import type { Outcome } from '../job/settlement.ts'
-import { toError } from '../job/settlement.ts'
+import type { AbortWhy } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
+import type { Token } from '../job/ids.ts'
+import { toError, type Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { sleep } from '../std/clock.ts'
 import type { Duration } from '../std/duration.ts'
-import { MAX_BATCH, type CancelNotice, type Lease, type WakeUp } from '../stores/store.ts'
+import type { CancelNotice, Lease, WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
+import { Backoff } from './backoff.ts'
 import { execute, outcomeOfAbort } from './execute.ts'
+import type { WorkerHealth } from './health.ts'
 import { Intake } from './intake.ts'
 import type { WorkerSettings } from './options.ts'
 import { Reporter } from './reporter.ts'
 import { Session } from './session.ts'
-import { policyOf, settle, tellSettled, type PendingSettle } from './settling.ts'
+import { Outbox, policyOf, settle, tellSettled, timeoutOf } from './settling.ts'
 import { Timeouts } from './timeouts.ts'
 import { watchUnhandledRejections } from './unhandled.ts'
 
-export interface WorkerHealth {
-  /** Whether the store answered lately: a process that is up but cut off is not healthy. */
-  readonly healthy: boolean
-  /** Since the last successful call to claim or settle. */
-  readonly lastPollMsAgo: number
-  readonly running: number
-  /** Claimed, not started yet. */
-  readonly waiting: number
-  readonly slots: number
-  readonly stopping: boolean
-}
+export type { WorkerHealth }
 
 /** A handler that ignores its abort is given up after this long; its slot stays taken until it returns. */
 const ABORT_GRACE_MS = 5_000
 /** What was claimed but not started after this long may be run sooner by somebody else. */
 const GIVE_BACK_MS = 200
-const REPORT_EVERY_MS = 250
 const EXHAUSTED_PAUSE_MS = 1_000
-const FIRST_BACKOFF_MS = 50
-const LONGEST_BACKOFF_MS = 2_000
 
 export class Worker {
   readonly #core: Core
@@ -52,19 +41,19 @@ export class Worker {
   readonly #intake: Intake
   readonly #reporter: Reporter
   readonly #timeouts: Timeouts
+  readonly #backoff: Backoff
   readonly #bell: Bell
   /** Rung whenever stop() may have got what it waits for. */
   readonly #stopBell: Bell
   #waiting: Attempt[] = []
   readonly #running = new Set<Attempt>()
-  #settles: PendingSettle[] = []
-  #settlesInFlight = 0
+  readonly #outbox = new Outbox()
   #suspectsHeld = 0
   #claimsPausedUntilMs = 0
   #nextPollMs = 0
   #lastPollMs = 0
-  #backoffMs = FIRST_BACKOFF_MS
   #phase: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
+  /** Given back since the stop began. */
   #released = 0
   #drainUntilMs = Infinity
   #loop: Promise<void> | undefined
@@ -75,12 +64,11 @@ export class Worker {
   constructor(core: Core, settings: WorkerSettings) {
     this.#core = core
     this.#settings = settings
+    this.#backoff = new Backoff(core.clock, core.random)
     this.#bell = new Bell(core.clock)
     this.#stopBell = new Bell(core.clock)
     this.#intake = new Intake(settings.weights, settings.batchSize, core.clock.monotonicMs())
-    this.#reporter = new Reporter(core.clock, core.events, () =>
-      core.clock.after(REPORT_EVERY_MS, () => this.#bell.ring()),
-    )
+    this.#reporter = new Reporter(core.clock, core.events, () => this.#bell.ring())
     this.#timeouts = new Timeouts(core.clock, this.#running, (attempt) => this.#overdue(attempt))
     this.#session = new Session({
       core,
@@ -101,11 +89,14 @@ export class Worker {
   // ── start ──────────────────────────────────────────────────────────────────
 
   async start(): Promise<void> {
-    await this.#session.start()
+    this.#unsubscribe = await this.#core.connection.subscribe((hint) => this.#hear(hint))
+    try {
+      await this.#session.start()
+    } catch (error) {
+      await this.#unsubscribe()
+      throw error
+    }
     this.#unwatch = watchUnhandledRejections()
-    this.#unsubscribe = await this.#core.connection.call('subscribe to wake-ups', (store) =>
-      store.subscribe((hint) => this.#hear(hint)),
-    )
     this.#phase = 'running'
     this.#lastPollMs = this.#now()
     this.#loop = this.#run()
@@ -120,56 +111,47 @@ export class Worker {
 
   async #run(): Promise<void> {
     while (this.#phase !== 'stopped') {
-      if (!this.#hasBusiness()) await this.#bell.wait(this.#idleMs())
+      if (!this.#outbox.waits && this.#nextClaim() === null) await this.#bell.wait(this.#idleMs())
       // Lets all that finishes in this moment travel in one settle, and the process breathe between two turns.
       await sleep(this.#core.clock, 0)
       await this.#turn()
     }
   }
 
-  #hasBusiness(): boolean {
-    return this.#settles.length > 0 || this.#nextClaim() !== null
-  }
-
-  /** Until the next poll, or until a waiting job must be given back. */
+  /** Until the next poll, until a waiting job must be given back, or until a pause of the claims is over. */
   #idleMs(): number {
-    const oldest = this.#waiting[0]
-    const giveBackMs = oldest === undefined ? Infinity : oldest.receivedMs + GIVE_BACK_MS
-    return Math.max(1, Math.min(this.#nextPollMs, giveBackMs) - this.#now())
+    const nowMs = this.#now()
+    const giveBackMs = (this.#waiting[0]?.receivedMs ?? Infinity) + GIVE_BACK_MS
+    const pauseEndsMs = this.#claimsPausedUntilMs > nowMs ? this.#claimsPausedUntilMs : Infinity
+    return Math.max(1, Math.min(this.#nextPollMs, giveBackMs, pauseEndsMs) - nowMs)
   }
 
   async #turn(): Promise<void> {
-    this.#pollWhenDue()
+    const begunMs = this.#now()
+    const polls = this.#pollWhenDue()
     this.#giveBackStale()
-    const settles = this.#settles.splice(0, MAX_BATCH)
-    const claim = this.#nextClaim()
-    this.#settlesInFlight = settles.length
+    const settles = this.#outbox.take()
     try {
-      await this.#sendReports()
-      if (settles.length === 0 && claim === null) return
+      await this.#session.report(this.#reporter.take())
+      const claim = this.#nextClaim()
+      if (settles.length === 0 && claim === null && !polls) return
       const answer = await this.#session.cycle(
         settles.map((pending) => pending.request),
         claim?.request ?? null,
       )
-      this.#settlesInFlight = 0
-      this.#backoffMs = FIRST_BACKOFF_MS
+      this.#backoff.reset()
       this.#lastPollMs = this.#now()
       settles.forEach((pending, index) => tellSettled(this.#core, pending, answer.settled[index] ?? 'lost'))
-      if (claim !== null) this.#intake.answered(claim, countJobs(answer.leases))
+      if (claim !== null && answer.alive) this.#intake.answered(claim, countJobs(answer.leases))
       for (const lease of answer.leases) this.#receive(lease)
     } catch {
       // The connection has told of the outage; here it only means: the same settles again, later.
-      this.#settlesInFlight = 0
-      this.#settles.unshift(...settles.filter((pending) => pending.attempt.phase !== 'lost'))
-      await this.#backOff()
+      this.#outbox.putBack(settles)
+      await this.#backoff.pause(begunMs)
     } finally {
+      this.#outbox.landed()
       this.#stopBell.ring()
     }
-  }
-
-  async #backOff(): Promise<void> {
-    await sleep(this.#core.clock, this.#backoffMs * (0.5 + this.#core.random.float() / 2))
-    this.#backoffMs = Math.min(this.#backoffMs * 2, LONGEST_BACKOFF_MS)
   }
 
   // ── claim ──────────────────────────────────────────────────────────────────
@@ -181,11 +163,12 @@ export class Worker {
     return this.#intake.next(free, this.#waiting.length, this.#suspectsHeld === 0, nowMs)
   }
 
-  #pollWhenDue(): void {
+  #pollWhenDue(): boolean {
     const nowMs = this.#now()
-    if (nowMs < this.#nextPollMs) return
+    if (nowMs < this.#nextPollMs) return false
     this.#intake.poll()
     this.#nextPollMs = nowMs + this.#settings.pollMs * (0.9 + this.#core.random.float() * 0.2)
+    return true
   }
 
   #receive(lease: Lease): void {
@@ -223,11 +206,10 @@ export class Worker {
   }
 
   #start(attempt: Attempt): void {
-    attempt.phase = 'running'
-    attempt.startedMs = this.#now()
-    attempt.timeoutMs = this.#timeoutOf(attempt)
+    const nowMs = this.#now()
+    attempt.begin(nowMs, timeoutOf(this.#core, attempt.job, this.#settings.jobs.get(attempt.job.name)))
     this.#running.add(attempt)
-    this.#timeouts.set(attempt, attempt.startedMs + attempt.timeoutMs)
+    this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
     const { events } = this.#core
     if (events.has('job.started')) events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
     void this.#execute(attempt)
@@ -235,7 +217,9 @@ export class Worker {
 
   async #execute(attempt: Attempt): Promise<void> {
     const outcome = await execute(attempt, this.#settings.jobs, this.#reporter)
-    attempt.returned((reason) => this.#lateRejection(attempt, reason))
+    attempt.returned((late) =>
+      this.#core.events.emit('job.unhandled', { ...attempt.facts, error: toError(late) }),
+    )
     this.#running.delete(attempt)
     this.#intake.noteFinished()
     if (outcome !== null) this.#conclude(attempt, outcome)
@@ -244,21 +228,24 @@ export class Worker {
     this.#stopBell.ring()
   }
 
-  #timeoutOf({ job }: Attempt): number {
-    const { jobs } = this.#settings
-    return job.envelope.timeoutMs ?? jobs.get(job.name)?.timeoutMs ?? this.#core.settings.jobTimeoutMs
-  }
-
   /** Strikes twice: first the timeout, which aborts; then, if the handler goes on, the end of our patience. */
   #overdue(attempt: Attempt): void {
-    if (attempt.abortedFor === undefined) {
-      attempt.stop('timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
-      this.#timeouts.set(attempt, this.#now() + ABORT_GRACE_MS)
-    } else if (attempt.phase === 'running') {
-      this.#core.events.emit('job.stuck', { ...attempt.facts, why: attempt.abortedFor })
-      this.#conclude(attempt, outcomeOfAbort(attempt))
-      this.#bell.ring()
-    }
+    const why = attempt.abortedFor
+    if (why === undefined)
+      this.#abort(attempt, 'timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
+    else this.#giveUp(attempt, why)
+  }
+
+  #abort(attempt: Attempt, why: AbortWhy, message: string): void {
+    attempt.stop(why, message)
+    this.#timeouts.set(attempt, this.#now() + ABORT_GRACE_MS)
+  }
+
+  /** The handler goes on although it was told to end: the job need not wait for it, only its slot does. */
+  #giveUp(attempt: Attempt, why: AbortWhy): void {
+    this.#core.events.emit('job.stuck', { ...attempt.facts, why })
+    this.#conclude(attempt, outcomeOfAbort(attempt))
+    this.#bell.ring()
   }
 
   #cancel({ token, position, reason }: CancelNotice): void {
@@ -270,13 +257,8 @@ export class Worker {
       this.#conclude(attempt, { type: 'cancelled', reason })
       this.#bell.ring()
     } else {
-      attempt.stop('cancelled', reason ?? 'The job was cancelled.')
-      this.#timeouts.set(attempt, this.#now() + ABORT_GRACE_MS)
+      this.#abort(attempt, 'cancelled', reason ?? 'The job was cancelled.')
     }
-  }
-
-  #lateRejection(attempt: Attempt, reason: unknown): void {
-    this.#core.events.emit('job.unhandled', { ...attempt.facts, error: toError(reason) })
   }
 
   // ── settle ─────────────────────────────────────────────────────────────────
@@ -288,13 +270,15 @@ export class Worker {
     this.#noteClosed(attempt)
     if (outcome.type === 'interrupted') this.#released++
     if (outcome.type === 'failed' && outcome.kind === 'resources_exhausted') this.#slowDown(attempt)
-    this.#settles.push(
-      settle(this.#core, attempt, outcome, policyOf(this.#core, attempt, this.#settings.jobs)),
-    )
+    const policy = policyOf(this.#core, attempt, this.#settings.jobs)
+    this.#outbox.add(settle(this.#core, attempt, outcome, policy))
   }
 
   #noteClosed(attempt: Attempt): void {
-    if (attempt.job.crashes > 0) this.#suspectsHeld--
+    if (attempt.job.crashes === 0) return
+    this.#suspectsHeld--
+    // While one was held, claims left suspects behind in queues that looked dry.
+    this.#intake.poll()
   }
 
   #slowDown(attempt: Attempt): void {
@@ -319,21 +303,11 @@ export class Worker {
     for (const attempt of lost) {
       attempt.phase = 'lost'
       this.#noteClosed(attempt)
-      attempt.stop('lease_lost', 'The lease was taken away: another worker runs this job by now.')
-      const durationMs = attempt.startedMs === 0 ? 0 : this.#now() - attempt.startedMs
-      this.#core.events.emit('job.lost', attempt.end(durationMs))
+      this.#abort(attempt, 'lease_lost', 'The lease was taken away: another worker runs this job by now.')
+      this.#core.events.emit('job.lost', attempt.end(attempt.runMs(this.#now())))
     }
     this.#waiting = this.#waiting.filter((attempt) => attempt.phase === 'waiting')
     this.#session.forget(tokens)
-  }
-
-  async #sendReports(): Promise<void> {
-    const reports = this.#reporter.take()
-    if (reports.length === 0) return
-    const { worker } = this.#session
-    await this.#core.connection
-      .call('report progress', (store) => store.report(worker, reports), this.#settings.callTimeoutMs)
-      .catch(() => undefined)
   }
 
   health(): WorkerHealth {
@@ -365,6 +339,7 @@ export class Worker {
   async #shutDown(): Promise<void> {
     if (this.#phase !== 'running') return
     this.#phase = 'stopping'
+    this.#released = 0
     this.#core.events.emit('worker.stopping', { worker: this.id, running: this.#running.size })
     this.#releaseWaiting()
     this.#bell.ring()
@@ -378,11 +353,11 @@ export class Worker {
       () => this.#running.size === 0,
       () => patienceMs,
     )
-    for (const attempt of this.#running) this.#conclude(attempt, { type: 'interrupted' })
+    for (const attempt of this.#open()) this.#giveUp(attempt, attempt.abortedFor ?? 'shutdown')
     this.#bell.ring()
     const writtenByMs = this.#now() + 2 * this.#settings.callTimeoutMs
     await this.#until(
-      () => this.#settles.length === 0 && this.#settlesInFlight === 0,
+      () => this.#outbox.isDone,
       () => writtenByMs,
     )
     this.#phase = 'stopped'
@@ -394,8 +369,9 @@ export class Worker {
   async #leave(): Promise<void> {
     this.#timeouts.clear()
     this.#unwatch?.()
-    await this.#unsubscribe?.().catch(() => undefined)
-    await this.#loop
+    await Promise.all([this.#unsubscribe?.(), this.#loop])
+    // What was said too late to be told.
+    this.#reporter.take()
     await this.#session.stop()
   }
 

@@ -26,6 +26,7 @@ export const layers = [
   'flow',
   'admin',
   'telemetry',
+  'hub',
   'holdfast',
   'http',
   'cli',

@@ -126,10 +126,8 @@ function replay(state: MemoryState, entry: Entry): boolean {
     if (holder !== undefined && holder !== entry.job.id) return false
     state.keys.take(unique, entry.job.id, now)
   }
-  state.shelves.take(entry)
   entry.attempt = 0
   entry.crashes = 0
-  state.shelves.put(entry, 'ready')
   state.reschedule(entry, now)
   return true
 }

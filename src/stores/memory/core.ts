@@ -81,18 +81,10 @@ function insertUnique(state: MemoryState, job: NewJob): EnqueueAnswer {
     state.reschedule(holder, dueAt)
     return { id: holderId, outcome: 'rescheduled' }
   }
-  // The holder keeps its identity and what it went through; all else is the new job's.
-  replace(state, holder, { ...job, id: holderId }, dueAt)
+  // The holder keeps its identity and what it went through; all else is the new job's, its queue too.
+  state.keys.take(unique, holderId, state.now())
+  state.reschedule(holder, dueAt, { ...job, id: holderId })
   return { id: holderId, outcome: 'replaced' }
-}
-
-function replace(state: MemoryState, holder: Entry, job: NewJob, dueAt: number): void {
-  // Off the old shelf under the old facts, on the new one under the new: queue and rank may differ.
-  state.shelves.take(holder)
-  holder.job = job
-  state.shelves.put(holder, 'scheduled')
-  state.reschedule(holder, dueAt)
-  if (job.unique !== null) state.keys.take(job.unique, job.id, state.now())
 }
 
 function forgetOldFlushes(state: MemoryState): void {
@@ -157,12 +149,11 @@ function claim(state: MemoryState, worker: WorkerId, request: ClaimRequest): Lea
 
 function grant(state: MemoryState, worker: WorkerId, queue: string, batch: readonly Entry[]): Lease {
   const shelf = state.shelves.queue(queue)
+  const { token, claimedAt } = state.leases.grant(worker, batch, state.now())
   for (const entry of batch) {
     entry.attempt++
     state.shelves.moveTakenToRunning(entry, shelf)
-    state.keys.afterMove(entry)
   }
-  const { token, claimedAt } = state.leases.grant(worker, batch, state.now())
   return { token, queue, claimedAt, jobs: batch.map(claimedJob) }
 }
 

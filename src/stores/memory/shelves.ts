@@ -1,11 +1,13 @@
 /**
  * Where the jobs stand. Each state has a shelf of its own, sorted the way it is taken from; a job is on exactly one,
- * and `take` and `put` are the only way from one to the next: they refuse illegal moves and keep the counts.
+ * and `take` and `put` are the only way from one to the next: they refuse illegal moves, keep the counts, and free the
+ * unique key of a job whose new state no longer holds it, all in the same step.
  */
 import { isFinal, isLegalMove, JOB_STATES, type FinalState, type JobState } from '../../job/states.ts'
 import type { JobId } from '../../job/ids.ts'
 import { SortedList } from '../../std/sorted-list.ts'
 import { byDueTime, byFinish, byRank, type Entry } from './entry.ts'
+import type { UniqueKeys } from './unique-keys.ts'
 
 export interface QueueShelf {
   paused: boolean
@@ -15,7 +17,12 @@ export interface QueueShelf {
   readonly counts: Record<JobState, number>
 }
 
+/** Told of each move as it happens; `from` is null at birth, `to` is null when the job is forgotten. */
+export type OnMove = (entry: Readonly<Entry>, from: JobState | null, to: JobState | null) => void
+
 export class Shelves {
+  readonly #keys: UniqueKeys
+  readonly #onMove: OnMove | undefined
   readonly jobs = new Map<JobId, Entry>()
   readonly queues = new Map<string, QueueShelf>()
   readonly scheduled = new SortedList<Entry>(byDueTime)
@@ -23,6 +30,11 @@ export class Shelves {
     completed: new SortedList(byFinish),
     dead: new SortedList(byFinish),
     cancelled: new SortedList(byFinish),
+  }
+
+  constructor(keys: UniqueKeys, onMove: OnMove | undefined) {
+    this.#keys = keys
+    this.#onMove = onMove
   }
 
   queue(name: string): QueueShelf {
@@ -42,6 +54,7 @@ export class Shelves {
   insert(entry: Entry): void {
     this.jobs.set(entry.job.id, entry)
     this.#shelve(entry)
+    this.#onMove?.(entry, null, entry.state)
   }
 
   /** Takes the job off its shelf, to be changed and put on the next one. */
@@ -52,10 +65,12 @@ export class Shelves {
   }
 
   put(entry: Entry, to: JobState): void {
-    if (!isLegalMove(entry.state, to))
-      throw new Error(`job ${entry.job.id}: ${entry.state} → ${to} is not a legal move`)
+    const from = entry.state
+    if (!isLegalMove(from, to)) throw new Error(`job ${entry.job.id}: ${from} → ${to} is not a legal move`)
     entry.state = to
     this.#shelve(entry)
+    this.#keys.afterMove(entry)
+    this.#onMove?.(entry, from, to)
   }
 
   /** A claim took the job from the front of its shelf already. */
@@ -63,13 +78,15 @@ export class Shelves {
     shelf.counts.ready--
     shelf.counts.running++
     entry.state = 'running'
+    this.#keys.afterMove(entry)
+    this.#onMove?.(entry, 'ready', 'running')
   }
 
   forget(entry: Entry): void {
     if (!isFinal(entry.state))
       throw new Error(`job ${entry.job.id} is ${entry.state} and cannot be forgotten`)
     this.take(entry)
-    this.jobs.delete(entry.job.id)
+    this.#gone(entry)
   }
 
   /** The same for the one that finished first, which needs no looking up. */
@@ -77,7 +94,12 @@ export class Shelves {
     const entry = this.finished[state].takeFirst()
     if (entry === undefined) return
     this.queue(entry.job.queue).counts[state]--
+    this.#gone(entry)
+  }
+
+  #gone(entry: Entry): void {
     this.jobs.delete(entry.job.id)
+    this.#onMove?.(entry, entry.state, null)
   }
 
   #shelve(entry: Entry): void {

@@ -5,7 +5,7 @@
 import { attemptError, type AttemptError } from '../../job/failure.ts'
 import type { FlushId } from '../../job/ids.ts'
 import { rankOf } from '../../job/rank.ts'
-import type { Due } from '../../job/record.ts'
+import type { Due, NewJob } from '../../job/record.ts'
 import { crashDelayMs, jittered } from '../../job/retry.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { FinalState } from '../../job/states.ts'
@@ -16,7 +16,7 @@ import type { Random } from '../../std/random.ts'
 import type { EnqueueAnswer, WakeUp } from '../store.ts'
 import type { Entry } from './entry.ts'
 import { Leases } from './leases.ts'
-import { Shelves } from './shelves.ts'
+import { Shelves, type OnMove } from './shelves.ts'
 import { UniqueKeys } from './unique-keys.ts'
 
 /** A repeated flush is answered from here; null stands for "all inserted", which is nearly always. */
@@ -25,21 +25,30 @@ interface FlushMemory {
   readonly answers: readonly EnqueueAnswer[] | null
 }
 
+export interface MemoryStateParts {
+  readonly clock: Pick<Clock, 'now'>
+  readonly random: Random
+  readonly maxFinished: number
+  /** For tests that keep a history. */
+  readonly onMove?: OnMove
+}
+
 export class MemoryState {
   readonly clock: Pick<Clock, 'now'>
   readonly random: Random
   readonly maxFinished: number
-  readonly shelves = new Shelves()
+  readonly shelves: Shelves
   readonly leases = new Leases()
   readonly keys = new UniqueKeys()
   readonly flushes = new Map<FlushId, FlushMemory>()
   readonly listeners = new Set<(hint: WakeUp) => void>()
   #hints: WakeUp[] = []
 
-  constructor(clock: Pick<Clock, 'now'>, random: Random, maxFinished: number) {
+  constructor({ clock, random, maxFinished, onMove }: MemoryStateParts) {
     this.clock = clock
     this.random = random
     this.maxFinished = maxFinished
+    this.shelves = new Shelves(this.keys, onMove)
   }
 
   now(): number {
@@ -112,9 +121,11 @@ export class MemoryState {
     this.hint({ type: 'due', inMs: delayMs })
   }
 
-  /** Moves a waiting job to another due time. */
-  reschedule(entry: Entry, dueAt: number): void {
+  /** Moves a waiting (or replayed) job to another due time, and makes it another job where one is given. */
+  reschedule(entry: Entry, dueAt: number, job: NewJob = entry.job): void {
     this.shelves.take(entry)
+    // Only now that it is off its old shelf: queue, rank and due time say where it stands.
+    entry.job = job
     this.#setDue(entry, dueAt)
     this.shelves.put(entry, dueAt > this.now() ? 'scheduled' : 'ready')
     this.hintWaiting(entry)
@@ -137,7 +148,6 @@ export class MemoryState {
     entry.reason = facts.reason ?? null
     entry.cancel = null
     this.shelves.put(entry, to)
-    this.keys.afterMove(entry)
     if (this.shelves.finished[to].size > this.maxFinished) this.shelves.forgetOldest(to)
   }
 

@@ -1,0 +1,137 @@
+/** The commands of `holdfast`, what they take and how they are explained. */
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError, Option } from 'commander'
+import { readCount, readDurationArgument, readPositive, readQueues } from './arguments.ts'
+import { EXIT, exitCodeOf, type ExitCode } from './exit.ts'
+import type { Io } from './io.ts'
+import { printError } from './print-error.ts'
+import type { DemoFlags } from './demo/demo.ts'
+import type { WorkFlags } from './work.ts'
+
+/** Runs one command line to its end; never throws. */
+export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
+  let code: ExitCode = EXIT.ok
+  const program = buildProgram(io, (ended) => {
+    code = ended
+  })
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return code
+  } catch (error) {
+    // Commander has printed it already; what ends with 0 is --help and --version.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
+    printError(io, error, { verbose: isVerbose(program, io) })
+    return exitCodeOf(error)
+  }
+}
+
+function isVerbose(program: Command, { env }: Io): boolean {
+  return program.opts<{ verbose?: boolean }>().verbose === true || (env['DEBUG'] ?? '') !== ''
+}
+
+function buildProgram(io: Io, ended: (code: ExitCode) => void): Command {
+  const program = new Command('holdfast')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? 80,
+      getErrHelpWidth: () => io.stderr.columns ?? 80,
+    })
+    .showHelpAfterError('(holdfast --help, or holdfast <command> --help, shows what there is)')
+    .description('Background jobs that are never lost and never committed twice.')
+    .version(readVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show this help')
+    .helpCommand('help [command]', 'show the help of a command')
+    .option('--verbose', 'print the whole stack of an error; so does the variable DEBUG')
+    .addHelpText('after', EXIT_CODES)
+  addWork(program, io, ended)
+  addDemo(program, io, ended)
+  return program
+}
+
+const EXIT_CODES = `
+Exit codes:
+  0 ok · 1 failed · 2 wrong usage · 3 not found · 5 store unreachable
+  130 interrupted, by a second signal or before anything ran`
+
+function addWork(program: Command, io: Io, ended: (code: ExitCode) => void): void {
+  program
+    .command('work')
+    .summary('run a worker for the jobs that a module exports')
+    .description(
+      'Runs a worker for the jobs that <file> exports: by name, in its default export, or in a list or object.',
+    )
+    .argument('<file>', 'a JavaScript or TypeScript module')
+    .option(
+      '-q, --queues <list>',
+      'queues to read, with weights if wanted: mail=5,default=20 (default: all)',
+      readQueues,
+    )
+    .option('-c, --concurrency <n>', 'jobs at once (default: WORKER_CONCURRENCY, else 5)', readCount)
+    .option(
+      '--drain <time>',
+      'how long running jobs may go on after a signal (default: 30s)',
+      readDurationArgument,
+    )
+    .option(
+      '--poll <time>',
+      'how often to look for work unasked (default: JOB_POLL_INTERVAL, else 1s)',
+      readDurationArgument,
+    )
+    .option(
+      '--lease <time>',
+      'how long jobs stay ours without a sign of life (default: 30s)',
+      readDurationArgument,
+    )
+    .addOption(
+      new Option('--log <format>', 'lines of the log (default: tidy on a terminal, else json)').choices([
+        'tidy',
+        'json',
+      ]),
+    )
+    .addOption(
+      new Option('--log-level <level>', 'the least level that is logged (default: info)').choices(LEVELS),
+    )
+    .addHelpText('after', ABOUT_WORK)
+    .action(async (file: string, flags: WorkFlags) => {
+      const { work } = await import('./work.ts')
+      ended(await work(file, flags, io))
+    })
+}
+
+const LEVELS = ['debug', 'info', 'warn', 'error']
+
+const ABOUT_WORK = `
+Logs go to stderr; stdout belongs to your handlers. Where the module gave
+holdfast() a logger of its own, that one is used instead.
+
+The first SIGINT or SIGTERM takes no new jobs and lets the running ones finish
+for the time of --drain, then aborts them and gives them back without using up
+an attempt (exit 0). The second does not wait (exit 130). The third exits at
+once.
+
+Examples:
+  holdfast work jobs.ts
+  holdfast work dist/jobs.js --queues mail=5,default=20 --concurrency 20`
+
+function addDemo(program: Command, io: Io, ended: (code: ExitCode) => void): void {
+  program
+    .command('demo')
+    .summary('watch a worker at work, with nothing installed')
+    .description('Enqueues and runs made-up jobs in memory, and shows what becomes of them.')
+    .option('-s, --seconds <n>', 'stop after so many seconds (default: runs until Ctrl-C)', readPositive)
+    .option('-r, --rate <n>', 'jobs enqueued a second (default: 12)', readPositive)
+    .option('--plain', 'one line a second instead of the live view; the way of a pipe')
+    .action(async (flags: DemoFlags) => {
+      const { demo } = await import('./demo/demo.ts')
+      ended(await demo(flags, io))
+    })
+}
+
+function readVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  return version
+}

@@ -1,0 +1,65 @@
+/**
+ * The in-memory store: everything in this process, gone with it. It is for tests and development, and it is the model:
+ * small enough to be read at one sitting, and what every other store must behave like.
+ */
+import { HoldfastError } from '../../errors.ts'
+import { systemClock, type Clock } from '../../std/clock.ts'
+import { systemRandom, type Random } from '../../std/random.ts'
+import type { Store } from '../store.ts'
+import { memoryAdmin } from './admin.ts'
+import { cycle, enqueue, heartbeat, report } from './core.ts'
+import { memorySchedules } from './schedules.ts'
+import { MemoryState } from './state.ts'
+import { memoryUpkeep, type Guard } from './upkeep.ts'
+
+export interface MemoryStoreOptions {
+  /** @default the system's clock */
+  readonly clock?: Pick<Clock, 'now'>
+  /** Spreads out the retries of jobs whose worker was lost. @default the system's randomness */
+  readonly random?: Random
+  /** The most finished jobs kept of each final state, whatever the retention says. @default 100,000 */
+  readonly maxFinished?: number
+}
+
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  const { clock = systemClock, random = systemRandom, maxFinished = 100_000 } = options
+  return storeOn(new MemoryState({ clock, random, maxFinished }))
+}
+
+/** The store on a state that the caller made: for tests that watch each move. */
+export function storeOn(state: MemoryState): Store {
+  let closed = false
+
+  const step: Guard = async (body) => {
+    if (closed) throw new HoldfastError('HF_CLOSED', 'The in-memory store is closed.')
+    const answer = body()
+    state.tellHints()
+    return answer
+  }
+
+  return {
+    kind: 'memory',
+    open: () => step(() => undefined),
+    close: async () => {
+      closed = true
+      state.listeners.clear()
+    },
+    enqueue: (flush) => step(() => enqueue(state, flush)),
+    register: (worker, leaseMs) =>
+      step(() => void state.leases.workers.set(worker, { leaseMs, expiresAt: state.now() + leaseMs })),
+    retire: (worker) => step(() => void state.leases.workers.delete(worker)),
+    cycle: (request) => step(() => cycle(state, request)),
+    heartbeat: (request) => step(() => heartbeat(state, request)),
+    report: (worker, reports) => step(() => report(state, worker, reports)),
+    subscribe: (listener) =>
+      step(() => {
+        // A wrapper of its own: one function subscribed twice is two subscriptions.
+        const own: typeof listener = (hint) => listener(hint)
+        state.listeners.add(own)
+        return async () => void state.listeners.delete(own)
+      }),
+    upkeep: memoryUpkeep(state, step),
+    schedules: memorySchedules(state, step),
+    admin: memoryAdmin(state, step),
+  }
+}

@@ -1,0 +1,12 @@
+/** How a worker is, for health checks. */
+export interface WorkerHealth {
+  /** Whether the store answered lately: a process that is up but cut off is not healthy. */
+  readonly healthy: boolean
+  /** Since the last successful call to claim or settle; while there is no room to claim, it asks all the same. */
+  readonly lastPollMsAgo: number
+  readonly running: number
+  /** Claimed, not started yet. */
+  readonly waiting: number
+  readonly slots: number
+  readonly stopping: boolean
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { CycleRequest, SettleRequest } from '../stores/store.ts'
+import {
+  alone,
+  busy,
+  refused,
+  replyBroken,
+  replyLost,
+  requestLost,
+  type Call,
+  type Line,
+} from '../../test/support/virtual.ts'
+
+const settles = ({ method, args }: Call): boolean =>
+  method === 'cycle' && (args[0] as CycleRequest).settle.length > 0
+
+function settleRequests(line: Line): readonly SettleRequest[][] {
+  return line.calls.filter(settles).map(({ args }) => [...(args[0] as CycleRequest).settle])
+}
+
+describe('the end of an attempt', () => {
+  test.each([
+    ['refused', refused],
+    ['lost on its way', requestLost],
+    ['written but its answer lost', replyLost],
+    ['written but its answer broken off', replyBroken],
+  ])('is sent again under the same token where it was %s, and written once', async (_, fault) => {
+    const { hf, world, told, line } = alone()
+    let runs = 0
+    const job = hf.job({ name: 'job', run: () => `run ${++runs}` })
+    const { id } = await job.enqueue()
+    line.fail(settles, fault, 3)
+    await hf.work()
+    await world.until(() => told.of('job.completed').length === 1)
+    const [first, ...again] = settleRequests(line).map((requests) => requests[0])
+    expect(again).toHaveLength(3)
+    for (const request of again) expect(request).toEqual(first)
+    await world.advance(120_000)
+    expect(runs).toBe(1)
+    expect(await world.record(id)).toMatchObject({ state: 'completed', result: '"run 1"', attempt: 1 })
+    expect(told.about(id)).toEqual(['job.enqueued', 'job.started', 'job.completed'])
+  })
+
+  test('that is a failure uses one attempt, however often it is sent', async () => {
+    const { hf, world, told, line } = alone()
+    const job = hf.job({
+      name: 'job',
+      run: () => {
+        throw new Error('no')
+      },
+    })
+    const { id } = await job.enqueue()
+    line.fail(settles, replyBroken, 1)
+    await hf.work()
+    await world.until(() => told.of('job.failed').length === 1)
+    expect(await world.record(id)).toMatchObject({ attempt: 1 })
+    await world.until(() => told.of('job.failed').some((event) => event.final))
+    expect(told.of('job.failed').map((event) => event.attempt)).toEqual([1, 2, 3, 4])
+  })
+
+  test('is told only once the store has written it', async () => {
+    const { hf, world, told, line } = alone()
+    const job = hf.job({ name: 'job', run: () => undefined })
+    await job.enqueue()
+    await hf.work()
+    line.fail(settles, refused)
+    await world.advance(20_000)
+    expect(told.of('job.completed')).toEqual([])
+    line.mend()
+    await world.until(() => told.of('job.completed').length === 1)
+  })
+
+  test('is written after an outage for every job that ended meanwhile', async () => {
+    const { hf, world, told, line, clock } = alone()
+    const job = hf.job({ name: 'job', input: z.number(), run: ({ input }) => busy(clock, 1_000 + input) })
+    await job.enqueueMany(Array.from({ length: 40 }, (_, n) => n))
+    await hf.work({ concurrency: 40 })
+    await world.advance(500)
+    line.breakDown(requestLost)
+    await world.advance(20_000)
+    line.mend()
+    const tookMs = await world.until(() => told.of('job.completed').length === 40)
+    expect(tookMs).toBeLessThanOrEqual(5_000)
+    expect(told.of('job.completed').every((event) => event.durationMs < 1_100)).toBe(true)
+    expect(await world.counts()).toEqual({ completed: 40 })
+  })
+
+  test('travels with others in one call', async () => {
+    const { hf, world, told, line, clock } = alone()
+    const job = hf.job({ name: 'job', input: z.number(), run: () => busy(clock, 100) })
+    await job.enqueueMany(Array.from({ length: 20 }, (_, n) => n))
+    await hf.work({ concurrency: 20 })
+    await world.until(() => told.of('job.completed').length === 20)
+    expect(settleRequests(line).map((requests) => requests.length)).toEqual([20])
+  })
+})

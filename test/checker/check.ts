@@ -1,0 +1,69 @@
+/**
+ * Judges a recorded history: which job broke which rule, and what shows it. One pass, in the order of the events; memory
+ * goes with the jobs that are live. Where something was found and the history can be read a second time (an array, or
+ * anything that gives a new iterator each time), all that concerns the job is gathered for the explanation.
+ */
+import { gatherEvidence } from './evidence.ts'
+import type { HistoryEvent } from './history.ts'
+import { readBounds, type CheckOptions } from './options.ts'
+import type { Rule } from './rule.ts'
+import { ALL_RULES } from './rules/index.ts'
+import { noTally, tally, type Counted } from './tally.ts'
+import type { Violation } from './violation.ts'
+import { World } from './world.ts'
+
+export interface Verdict {
+  /** At most `maxViolations`, one a rule and job. */
+  readonly violations: readonly Violation[]
+  readonly violationCount: number
+  readonly counted: Counted
+}
+
+export function check(history: Iterable<HistoryEvent>, options: CheckOptions = {}): Verdict {
+  const world = new World(readBounds(options))
+  const rules = ALL_RULES.map((make) => make(world))
+  const listeners = listenersOf(rules)
+  const counted = noTally()
+  const iterator = history[Symbol.iterator]()
+  for (let next = iterator.next(); next.done !== true; next = iterator.next()) {
+    const event = next.value
+    world.enter(event)
+    const listening = listeners[event.type]
+    // Indexed, because an iterator here costs a tenth of the whole check.
+    for (let index = 0; index < listening.length; index++) listening[index]?.on(event)
+    tally(counted, event, world.invoked)
+    world.leave(event)
+  }
+  for (const rule of rules) rule.end()
+  const { violations, violationCount } = world
+  const readAgain = violations.length > 0 && history[Symbol.iterator]() !== iterator
+  return {
+    violations: readAgain ? gatherEvidence(violations, history) : violations,
+    violationCount,
+    counted,
+  }
+}
+
+type Listeners = Record<HistoryEvent['type'], Rule[]>
+
+function listenersOf(rules: readonly Rule[]): Listeners {
+  const listeners: Listeners = {
+    begin: [],
+    invoke: [],
+    answer: [],
+    failed: [],
+    unknown: [],
+    move: [],
+    setting: [],
+    lease: [],
+    run: [],
+    stop: [],
+    node: [],
+    store: [],
+    fault: [],
+    phase: [],
+    snapshot: [],
+  }
+  for (const rule of rules) for (const type of rule.sees) listeners[type].push(rule)
+  return listeners
+}

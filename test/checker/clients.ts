@@ -1,0 +1,127 @@
+/**
+ * What clients were told of a job and what they have asked for since: enough to judge a history without moves, and to hold
+ * the store's answers against its moves in one with them.
+ */
+import type { Book, Job } from './book.ts'
+import type { AnswerEvent, Call, InvokeEvent, Reply, SettlementType } from './history.ts'
+
+type CycleCall = Extract<Call, { kind: 'cycle' }>
+type CycleReply = Extract<Reply, { kind: 'cycle' }>
+
+export class Clients {
+  /** Tokens that a heartbeat declared strangers. */
+  readonly strangers = new Set<number>()
+  readonly #book: Book
+
+  constructor(book: Book) {
+    this.#book = book
+  }
+
+  /** Only where there are no moves, which say better what has ended. */
+  asked({ call }: InvokeEvent): void {
+    if (call.kind === 'cycle') {
+      for (const settle of call.settles) {
+        const job = this.#book.jobs.get(settle.job)
+        if (job === undefined) continue
+        if (settle.token >= job.seenToken) job.mayHaveEnded = true
+        if (isFinalSettlement(settle.to)) job.mayBeFinal = true
+      }
+    } else if (call.kind === 'heartbeat') {
+      for (const token of call.strangers) this.strangers.add(token)
+    } else if (call.kind === 'cancel') {
+      const job = this.#book.jobs.get(call.job)
+      if (job !== undefined) job.mayBeFinal = true
+    }
+  }
+
+  told(event: AnswerEvent, invoked: InvokeEvent, moves: boolean): void {
+    const { call } = invoked
+    const { reply } = event
+    switch (reply.kind) {
+      case 'enqueue':
+        for (const { id, outcome } of reply.jobs) {
+          const job = this.#book.jobs.get(id)
+          if (job !== undefined && outcome === 'inserted') job.acked = true
+        }
+        return
+      case 'cycle':
+        if (call.kind === 'cycle') this.#settled(event.seq, call, reply, moves)
+        return this.#leased(event, reply, invoked.seq)
+      case 'rescue':
+        for (const { id, to } of reply.jobs) this.#rescued(id, to !== 'scheduled', event.seq, invoked.seq)
+        return
+      case 'cancel':
+        if (call.kind === 'cancel' && (reply.outcome === 'cancelled' || reply.outcome === 'requested')) {
+          const job = this.#book.jobs.get(call.job)
+          // A replay that came in between has taken the request back.
+          if (job !== undefined && job.replayedSeq < invoked.seq) job.cancelledSeq = event.seq
+        }
+        return
+      default:
+    }
+  }
+
+  #settled(seq: number, call: CycleCall, reply: CycleReply, moves: boolean): void {
+    for (let index = 0; index < call.settles.length; index++) {
+      const settle = call.settles[index]
+      if (settle === undefined || reply.settled[index] !== 'written') continue
+      const job = this.#book.jobs.get(settle.job)
+      const finished = job === undefined ? this.#book.finished.get(settle.job) : undefined
+      if (finished !== undefined) finished.writtenToken = settle.token
+      if (job === undefined) continue
+      job.writtenToken = settle.token
+      if (!isFinalSettlement(settle.to)) continue
+      job.finalSeq = seq
+      job.finalBy = settle.to
+      // Nobody tells of moves: the answer is all that we will ever know of its end.
+      if (!moves && settle.to !== 'dead') this.#finish(job, settle.to, settle.token, seq)
+    }
+  }
+
+  #finish(job: Job, by: SettlementType, token: number, seq: number): void {
+    this.#book.jobs.delete(job.id)
+    this.#book.finished.set(job.id, {
+      state: by === 'completed' ? 'completed' : 'cancelled',
+      seq,
+      settledToken: token,
+      writtenToken: token,
+      timedKey: typeof job.spec?.unique?.hold === 'number',
+    })
+  }
+
+  #leased(event: AnswerEvent, reply: CycleReply, invokedSeq: number): void {
+    for (const { token, jobs } of reply.leases) {
+      for (const { id } of jobs) {
+        const job = this.#book.jobs.get(id)
+        // An answer that comes late tells of a lease that is older than the one we know.
+        if (job === undefined || token <= job.seenToken) continue
+        noteLost(job, token - 1, event.seq)
+        job.seenToken = token
+        job.seenSeq = event.seq
+        job.seenAt = event.t
+        // The rescue's answer may have overtaken the claim's.
+        job.mayHaveEnded = job.rescuedSeq > invokedSeq
+      }
+    }
+  }
+
+  #rescued(id: string, forGood: boolean, seq: number, invokedSeq: number): void {
+    const job = this.#book.jobs.get(id)
+    if (job === undefined) return
+    job.mayHaveEnded = true
+    job.rescuedSeq = seq
+    if (forGood) job.mayBeFinal = true
+    // One that was claimed while the rescue was under way may be the next lease already.
+    if (job.seenSeq < invokedSeq) noteLost(job, job.seenToken, seq)
+  }
+}
+
+function isFinalSettlement(type: SettlementType): boolean {
+  return type === 'completed' || type === 'dead' || type === 'cancelled'
+}
+
+function noteLost(job: Job, token: number, seq: number): void {
+  if (token <= job.lostToken) return
+  job.lostToken = token
+  job.lostSeq = seq
+}

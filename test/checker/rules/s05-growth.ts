@@ -1,0 +1,86 @@
+/**
+ * S5: a later lease of a job has a greater token; a claim counts one attempt; nothing else counts one, and one is taken
+ * back only where it is handed back: release, snooze, a stranger's release, rescue, and replay, which takes back all.
+ */
+import type { Job } from '../book.ts'
+import type { AnswerEvent, HistoryEvent, InvokeEvent, MoveEvent } from '../history.ts'
+import type { Rule } from '../rule.ts'
+import type { World } from '../world.ts'
+
+export function growth(world: World): Rule {
+  const { book } = world
+
+  function on(event: HistoryEvent): void {
+    if (event.type === 'answer') {
+      if (world.invoked !== undefined) answered(event, world.invoked)
+    } else if (event.type === 'move') {
+      const { job } = world
+      if (event.from === null) {
+        if (event.attempt !== 0 || event.crashes !== 0)
+          wrong(job, event, 'it was born with attempts behind it')
+      } else if (job !== undefined && job.state !== null && event.to !== null) {
+        moved(event, job)
+      }
+    }
+  }
+
+  function moved(event: MoveEvent, job: Job): void {
+    if (event.by === 'claim' && (event.token ?? 0) <= job.token) {
+      wrong(job, event, `claimed under token ${event.token} after it had token ${job.token}`)
+    }
+    const [least, most] = attemptsAfter(event, job.attempt)
+    if (event.attempt < least || event.attempt > most) {
+      const by = event.settlement === undefined ? event.by : `${event.by} (${event.settlement})`
+      wrong(job, event, `${by} took it from attempt ${job.attempt} to ${event.attempt}`)
+    }
+    const crashes = event.by === 'rescue' ? job.crashes + 1 : event.by === 'replay' ? 0 : job.crashes
+    if (event.crashes !== crashes) {
+      wrong(job, event, `${event.by} took it from ${job.crashes} crashes to ${event.crashes}`)
+    }
+  }
+
+  function answered(event: AnswerEvent, invoked: InvokeEvent): void {
+    if (event.reply.kind !== 'cycle') return
+    for (const { token, jobs } of event.reply.leases) {
+      for (const { id, attempt } of jobs) {
+        const job = book.jobs.get(id)
+        if (job === undefined) continue
+        if (token <= job.seenToken && invoked.seq > job.seenSeq) {
+          const text = `claimed under token ${token} after a claim under token ${job.seenToken} had been answered`
+          world.report('S5', id, text, [invoked, event])
+        }
+        if (world.moves && job.state === 'running' && job.token === token && job.attempt !== attempt) {
+          const text = `answered as attempt ${attempt}, but it is attempt ${job.attempt}`
+          world.report('S5', id, text, [job.lastMove, event])
+        }
+      }
+    }
+  }
+
+  function wrong(job: Job | undefined, event: MoveEvent, text: string): void {
+    world.report('S5', event.job, text, [job?.lastMove ?? null, event])
+  }
+
+  return { name: 'S5', sees: ['move', 'answer'], on, end() {} }
+}
+
+/** The least and the most that the attempt may be after a move. */
+function attemptsAfter({ by, settlement, to }: MoveEvent, attempt: number): readonly [number, number] {
+  switch (by) {
+    case 'claim':
+      return [attempt + 1, attempt + 1]
+    case 'replay':
+      return [0, 0]
+    case 'rescue':
+      // Whether a lost worker uses an attempt is a policy; crashes are counted apart.
+      return [attempt - 1, attempt]
+    case 'release-stranger':
+      return [attempt - 1, to === 'cancelled' ? attempt : attempt - 1]
+    case 'settle':
+      if (settlement !== 'release' && settlement !== 'snooze') return [attempt, attempt]
+      // A cancel that was waiting for this moment makes it final, where the number is only history.
+      return [attempt - 1, to === 'cancelled' ? attempt : attempt - 1]
+    default:
+      return [attempt, attempt]
+  }
+}

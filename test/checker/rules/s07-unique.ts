@@ -1,0 +1,127 @@
+/**
+ * S7: a unique key has one live holder at most, and is free as soon as its holder no longer holds it. Who is entitled to a
+ * key is worked out here from the hold rule and the states; what the store says of it is only compared with that.
+ *
+ * A key is taken at birth, by a replay (unless it is held for a time), and anew by a replace. `ready` is lost at the
+ * claim and does not come back with a release; a time runs on whatever becomes of the job.
+ */
+import { isFinal, isWaiting } from '../book.ts'
+import type {
+  AnswerEvent,
+  Hold,
+  HistoryEvent,
+  InvokeEvent,
+  MoveEvent,
+  State,
+  UniqueSpec,
+} from '../history.ts'
+import type { Rule } from '../rule.ts'
+import type { World } from '../world.ts'
+
+interface Holder {
+  readonly job: string
+  /** Infinity while a state holds it. */
+  readonly untilMs: number
+  readonly taken: MoveEvent
+}
+
+export function uniqueKeys(world: World): Rule {
+  const { book, calls } = world
+  const holders = new Map<string, Holder>()
+  /** Without moves: who was answered "inserted" last, and when. */
+  const inserted = new Map<string, { readonly job: string; readonly seq: number }>()
+
+  function on(event: HistoryEvent): void {
+    if (event.type === 'move') {
+      if (event.unique !== null) moved(event, event.unique)
+    } else if (event.type === 'answer') {
+      if (world.invoked?.call.kind === 'enqueue') answered(event, world.invoked)
+    }
+  }
+
+  function moved(event: MoveEvent, { key, hold, held }: NonNullable<MoveEvent['unique']>): void {
+    const before = holders.get(key)
+    if (takes(event, hold)) {
+      if (before !== undefined && before.job !== event.job && before.untilMs > event.t) {
+        const text = `${event.by} gave it the key "${key}", which ${before.job} holds`
+        world.report('S7', event.job, text, [before.taken, event])
+      }
+      const untilMs = typeof hold === 'number' ? event.t + hold : Infinity
+      holders.set(key, { job: event.job, untilMs, taken: event })
+    } else if (before?.job === event.job && !keeps(hold, event.to)) {
+      holders.delete(key)
+    }
+    if (event.to === null) return
+    const holder = holders.get(key)
+    const entitled = holder?.job === event.job && holder.untilMs > event.t
+    if (held === entitled) return
+    const text = held
+      ? `it is ${event.to}, but the store still counts it as the holder of the key "${key}"`
+      : `it is ${event.to} and entitled to the key "${key}", but the store has freed it`
+    world.report('S7', event.job, text, [world.job?.lastMove ?? null, event])
+  }
+
+  function answered(event: AnswerEvent, invoked: InvokeEvent): void {
+    const { call } = invoked
+    if (call.kind !== 'enqueue' || event.reply.kind !== 'enqueue') return
+    event.reply.jobs.forEach(({ id, outcome }, index) => {
+      const unique = call.jobs[index]?.unique ?? null
+      if (unique === null) return
+      if (outcome === 'duplicate') refused(id, unique, invoked, event)
+      if (outcome === 'inserted' && !world.moves) noteInserted(id, unique, invoked, event)
+    })
+  }
+
+  /** Another one was turned away for the sake of this holder. */
+  function refused(holder: string, { key }: UniqueSpec, invoked: InvokeEvent, event: AnswerEvent): void {
+    const over = finalSince(holder)
+    if (over === null || over.seq > invoked.seq) return
+    const text = `it was ${over.state}, but its key "${key}" turned away a later enqueue`
+    world.report('S7', holder, text, [invoked, event])
+  }
+
+  /** When a job became final and lost its key with that; null where it did not. */
+  function finalSince(id: string): { readonly state: string; readonly seq: number } | null {
+    const finished = book.finished.get(id)
+    if (finished !== undefined) return finished.timedKey ? null : finished
+    const job = book.jobs.get(id)
+    const timed = typeof (job?.lastMove?.unique ?? job?.spec?.unique)?.hold === 'number'
+    if (job === undefined || timed) return null
+    if (job.state === 'dead') return { state: 'dead', seq: job.lastMove?.seq ?? Infinity }
+    const died = job.finalBy === 'dead' && !world.moves && !calls.possibleSince('replay', job.seenSeq)
+    return died ? { state: 'dead', seq: job.finalSeq } : null
+  }
+
+  function noteInserted(
+    id: string,
+    { key, hold }: UniqueSpec,
+    invoked: InvokeEvent,
+    event: AnswerEvent,
+  ): void {
+    // Only 'unfinished' can be judged from outside: a claim whose answer was lost ends a 'ready' unseen.
+    if (hold !== 'unfinished') return void inserted.delete(key)
+    const before = inserted.get(key)
+    const job = before === undefined ? undefined : book.jobs.get(before.job)
+    if (before !== undefined && before.job !== id && before.seq < invoked.seq && job !== undefined) {
+      const mayBeFinal =
+        job.mayBeFinal || calls.possible('rescue') || calls.possibleSince('cancel', before.seq)
+      if (!mayBeFinal) {
+        const text = `it got the key "${key}", but nothing has finished ${before.job}, which got it before`
+        world.report('S7', id, text, [invoked, event])
+      }
+    }
+    inserted.set(key, { job: id, seq: event.seq })
+  }
+
+  return { name: 'S7', sees: ['move', 'answer'], on, end() {} }
+}
+
+function takes({ by, from }: MoveEvent, hold: Hold): boolean {
+  return from === null || by === 'replace' || (by === 'replay' && typeof hold !== 'number')
+}
+
+function keeps(hold: Hold, state: State | null): boolean {
+  if (typeof hold === 'number') return true
+  if (state === null) return false
+  return hold === 'ready' ? isWaiting(state) : !isFinal(state)
+}

@@ -1,0 +1,61 @@
+/**
+ * `npm run simulate -- [--seeds 200] [--hours H] [--from 1] [--minutes 15]`: runs seeds until there are enough of them or
+ * enough simulated hours, prints what happened, and exits 1 at the first violation. `--seed S` runs that one again.
+ */
+import { parseArgs } from 'node:util'
+import { explainFailure, judge } from './judge.ts'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    seeds: { type: 'string' },
+    hours: { type: 'string' },
+    from: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '15' },
+  },
+})
+
+const minutes = Number(values.minutes)
+const from = Number(values.seed ?? values.from)
+const hours = values.hours === undefined ? Infinity : Number(values.hours)
+const seeds = values.seed !== undefined ? 1 : values.seeds === undefined ? (hours === Infinity ? 200 : Infinity) : Number(values.seeds)
+if (![minutes, from, hours, seeds].every((number) => number > 0)) {
+  console.error('usage: npm run simulate -- [--seeds 200] [--hours H] [--from 1] [--minutes 15] | --seed S [--minutes 15]')
+  process.exit(2)
+}
+
+const totals = { seeds: 0, simulatedMs: 0, events: 0, staleSettles: 0 }
+const faults = new Map<string, number>()
+const before = { ms: performance.now(), cpu: process.cpuUsage() }
+
+for (let seed = from; totals.seeds < seeds && totals.simulatedMs < hours * 3_600_000; seed++) {
+  const judged = await judge(seed, minutes)
+  const { verdict } = judged
+  if (verdict.violationCount > 0) {
+    console.error(explainFailure(judged, minutes))
+    process.exit(1)
+  }
+  totals.seeds++
+  totals.simulatedMs += judged.simulatedMs
+  totals.events += judged.history.length
+  totals.staleSettles += verdict.counted.staleSettlesRefused
+  for (const [kind, count] of Object.entries(verdict.counted.faults)) faults.set(kind, (faults.get(kind) ?? 0) + count)
+  if (totals.seeds % 100 === 0) console.error(`${totals.seeds} seeds, ${hoursOf(totals.simulatedMs)} h`)
+}
+
+const seconds = (performance.now() - before.ms) / 1_000
+const cpu = process.cpuUsage(before.cpu)
+const cpuSeconds = (cpu.user + cpu.system) / 1e6
+const number = (value: number): string => Math.round(value).toLocaleString('en')
+console.log(`seeds             ${from} to ${from + totals.seeds - 1}, ${minutes} min each`)
+console.log(`simulated time    ${hoursOf(totals.simulatedMs)} h`)
+console.log(`events            ${number(totals.events)}`)
+console.log(`faults            ${number([...faults.values()].reduce((sum, count) => sum + count, 0))}`)
+for (const [kind, count] of [...faults].sort((a, b) => b[1] - a[1])) console.log(`  ${kind.padEnd(16)}${number(count)}`)
+console.log(`stale settles     ${number(totals.staleSettles)} refused`)
+console.log(`violations        0`)
+console.log(`speed             ${number(totals.events / seconds)} events/s, ${number(totals.events / cpuSeconds)} a second of CPU`)
+
+function hoursOf(ms: number): string {
+  return (ms / 3_600_000).toFixed(1)
+}

@@ -1,0 +1,162 @@
+/** Writes the history: what the clients saw, what the store did, and what was done to them, in the checker's format. */
+import type { NewJob } from '../../src/job/record.ts'
+import type { JobState } from '../../src/job/states.ts'
+import type { Entry } from '../../src/stores/memory/entry.ts'
+import type { UniqueKeys } from '../../src/stores/memory/unique-keys.ts'
+import type { SettleRequest } from '../../src/stores/store.ts'
+import type { By, Call, EnqueuedJob, HistoryEvent, Hold, MoveEvent, SettleCall } from '../checker/history.ts'
+import { EPOCH_MS } from './process.ts'
+import type { World } from './world.ts'
+
+type Unstamped<Event> = Event extends HistoryEvent ? Omit<Event, 'seq' | 't'> : never
+
+/** What the store is doing at this moment, so that a move can say what it is part of. */
+interface Doing {
+  readonly call: Call
+}
+
+export class Recorder {
+  readonly #world: World
+  readonly #sink: (event: HistoryEvent) => void
+  readonly #running = new Map<string, { readonly token: number; readonly worker: string }>()
+  readonly #leases = new Map<number, string[]>()
+  readonly #payloads = new Map<string, string>()
+  #seq = 0
+  #op = 0
+  #doing: Doing | undefined
+  #keys: UniqueKeys | undefined
+
+  constructor(world: World, sink: (event: HistoryEvent) => void) {
+    this.#world = world
+    this.#sink = sink
+  }
+
+  get events(): number {
+    return this.#seq
+  }
+
+  /** The store's keys, to tell who holds one after a move. */
+  watchKeys(keys: UniqueKeys): void {
+    this.#keys = keys
+  }
+
+  write(event: Unstamped<HistoryEvent>): void {
+    this.#sink({ seq: this.#seq++, t: this.#now(), ...event } as HistoryEvent)
+  }
+
+  #now(): number {
+    return EPOCH_MS + this.#world.nowMs
+  }
+
+  nextOp(): number {
+    return this.#op++
+  }
+
+  /** Runs one step of the store; the moves that it makes are part of this call. */
+  during<T>(call: Call, step: () => T): T {
+    this.#doing = { call }
+    try {
+      return step()
+    } finally {
+      this.#doing = undefined
+    }
+  }
+
+  settleCall({ token, position, settlement }: SettleRequest): SettleCall {
+    return { token, position, job: this.#leases.get(token)?.[position] ?? 'unknown', to: settlement.type }
+  }
+
+  onMove(entry: Readonly<Entry>, from: JobState | null, to: JobState | null): void {
+    const { job, lease, attempt, crashes, rank, dueAt } = entry
+    if (to === 'running' && lease !== null) {
+      this.#running.set(job.id, { token: lease.token, worker: lease.worker })
+      const ids = this.#leases.get(lease.token) ?? []
+      ids[entry.position] = job.id
+      this.#leases.set(lease.token, ids)
+    }
+    const by = this.#by(job, from, to)
+    if (to === null) this.#payloads.delete(job.id)
+    else this.#payloads.set(job.id, job.payload)
+    const under = from === 'running' || to === 'running' ? this.#running.get(job.id) : undefined
+    const settled = by === 'settle' ? this.#settleOf(job.id) : undefined
+    const move: Unstamped<MoveEvent> = {
+      type: 'move',
+      job: job.id,
+      from,
+      to,
+      by,
+      queue: job.queue,
+      token: settled?.token ?? under?.token ?? null,
+      worker: settled?.worker ?? under?.worker ?? null,
+      attempt,
+      crashes,
+      rank,
+      dueAt,
+      unique: this.#unique(job),
+      ...(settled === undefined ? {} : { settlement: settled.to }),
+      ...(by === 'enqueue' || by === 'replace' ? { payload: job.payload } : {}),
+    }
+    this.write(move)
+  }
+
+  #by({ id, payload }: NewJob, from: JobState | null, to: JobState | null): By {
+    const call = this.#doing?.call
+    switch (call?.kind) {
+      case 'enqueue':
+        // Each enqueue has an intent of its own in its payload, so a replaced job shows by it.
+        return from === null ? 'enqueue' : this.#payloads.get(id) === payload ? 'reschedule' : 'replace'
+      case 'cycle':
+        // Beyond its bound the store forgets the oldest finished job in the same step that finishes another.
+        return to === null ? 'prune' : to === 'running' ? 'claim' : 'settle'
+      case 'heartbeat':
+        return 'release-stranger'
+      case 'rescue':
+        return 'rescue'
+      case 'promote':
+        return 'promote'
+      case 'cancel':
+        return 'cancel'
+      case 'prune':
+        return 'prune'
+      case 'change':
+        return call.action
+      case 'register':
+      case 'retire':
+      case 'pause':
+      case 'resume':
+      case 'other':
+      case undefined:
+        throw new Error(
+          `job ${id} moved from ${String(from)} to ${String(to)} during ${call?.kind ?? 'nothing'}`,
+        )
+    }
+  }
+
+  #settleOf(id: string): (SettleCall & { worker: string }) | undefined {
+    const call = this.#doing?.call
+    if (call?.kind !== 'cycle') return undefined
+    const settle = call.settles.find((one) => one.job === id)
+    return settle === undefined ? undefined : { ...settle, worker: call.worker }
+  }
+
+  #unique({ id, unique }: NewJob): MoveEvent['unique'] {
+    if (unique === null) return null
+    return {
+      key: unique.key,
+      hold: holdOf(unique),
+      held: this.#keys?.holderOf(unique.key, this.#now()) === id,
+    }
+  }
+}
+
+export function holdOf({ hold }: NonNullable<NewJob['unique']>): Hold {
+  return 'forMs' in hold ? hold.forMs : hold.while
+}
+
+export function enqueuedJob(job: NewJob): EnqueuedJob {
+  const { id, name, queue, priority, headStartMs, payload, due, unique } = job
+  const spec =
+    unique === null ? null : { key: unique.key, hold: holdOf(unique), onConflict: unique.onConflict }
+  const { intent } = JSON.parse(payload) as { intent: string }
+  return { id, name, queue, priority, headStartMs, payload, due, unique: spec, intent }
+}

@@ -1,0 +1,210 @@
+/** What is run: jobs whose payload says how their handler behaves, and clients that enqueue, cancel and replay them. */
+import type { JobId } from '../../src/job/ids.ts'
+import {
+  DependencyDown,
+  Fatal,
+  holdfast,
+  ResourcesExhausted,
+  RetryIn,
+  type EnqueueOptions,
+} from '../../src/index.ts'
+import { Hub } from '../../src/hub.ts'
+import { sleep } from '../../src/std/clock.ts'
+import type { Random } from '../../src/std/random.ts'
+import type { Store } from '../../src/stores/store.ts'
+import type { RunPlan } from './plan.ts'
+import type { SimulatedProcess } from './process.ts'
+import type { Recorder } from './recorder.ts'
+import { between, chance, pick } from './world.ts'
+
+type Ending = 'ok' | 'error' | 'fatal' | 'retry-in' | 'dependency' | 'exhausted' | 'snooze'
+
+interface Behaviour {
+  readonly intent: string
+  readonly ms: number
+  /** How the first runs end; afterwards all goes well. */
+  readonly endings: readonly Ending[]
+  /** Whether the handler goes on when it is told to end. */
+  readonly deaf: boolean
+}
+
+export function simulatedHoldfast(plan: RunPlan, process: SimulatedProcess, store: Store, random: Random) {
+  const queues = Object.fromEntries(plan.queues.map((queue) => [queue, {}]))
+  const hf = holdfast({
+    logger: false,
+    queues,
+    timeout: plan.storeTimeoutMs,
+    keep: { completed: '2m', cancelled: '2m' },
+  })
+  Hub.of(hf).moveTo({ store, clock: process.clock, random })
+  return hf
+}
+
+export type SimulatedHoldfast = ReturnType<typeof simulatedHoldfast>
+
+export function defineWork(hf: SimulatedHoldfast, process: SimulatedProcess, recorder: Recorder) {
+  return hf.job({
+    name: 'work',
+    input: anything<Behaviour>(),
+    retry: { attempts: 3, delay: '1s', maxDelay: '10s', crashes: 50 },
+    async run({ input, job, fence, signal, snooze, progress }) {
+      const about = {
+        node: process.name,
+        worker: workerOf(hf),
+        job: job.id,
+        token: Number(fence),
+        attempt: job.attempt,
+      }
+      recorder.write({ type: 'run', what: 'start', ...about, payload: JSON.stringify(input) })
+      try {
+        progress(0, 1)
+        await sleep(process.clock, input.ms, input.deaf ? undefined : signal)
+        return end(endingOf(input, job.attempt, Number(fence)), snooze)
+      } finally {
+        recorder.write({ type: 'run', what: 'end', ...about })
+      }
+    },
+  })
+}
+
+/** Told by the fleet, which starts the workers. */
+const workers = new WeakMap<SimulatedHoldfast, () => string>()
+
+export function tellWorkerOf(hf: SimulatedHoldfast, worker: () => string): void {
+  workers.set(hf, worker)
+}
+
+function workerOf(hf: SimulatedHoldfast): string {
+  return workers.get(hf)?.() ?? 'starting'
+}
+
+/** An attempt that is handed back comes again under the same number: every second time it goes on to what comes next. */
+function endingOf({ endings }: Behaviour, attempt: number, token: number): Ending {
+  const ending = endings[attempt - 1] ?? 'ok'
+  const handedBack = ending === 'dependency' || ending === 'snooze'
+  return handedBack && token % 2 === 0 ? 'ok' : ending
+}
+
+function end<S>(ending: Ending, snooze: (delay: '2s') => S): S | string {
+  switch (ending) {
+    case 'ok':
+      return 'done'
+    case 'error':
+      throw new Error('went wrong')
+    case 'fatal':
+      throw new Fatal('hopeless')
+    case 'retry-in':
+      throw new RetryIn('3s')
+    case 'dependency':
+      throw new DependencyDown('upstream', { retryAfter: '5s' })
+    case 'exhausted':
+      throw new ResourcesExhausted('no memory')
+    case 'snooze':
+      return snooze('2s')
+  }
+}
+
+function drawBehaviour(random: Random, intent: string): Behaviour {
+  const length = pick(random, [0, 0, 0, 1, 2, 3])
+  const endings = Array.from({ length }, () =>
+    pick<Ending>(random, [
+      'error',
+      'error',
+      'error',
+      'fatal',
+      'retry-in',
+      'dependency',
+      'exhausted',
+      'snooze',
+    ]),
+  )
+  const ms = Math.round(chance(random, 0.05) ? between(random, 5_000, 60_000) : between(random, 0, 800))
+  return { intent, ms, endings, deaf: chance(random, 0.05) }
+}
+
+function drawOptions(random: Random, plan: RunPlan): EnqueueOptions {
+  return {
+    queue: pick(random, plan.queues),
+    priority: pick(random, ['urgent', 'high', 'normal', 'normal', 'low', 'background'] as const),
+    timeout: pick(random, ['2s', '30s', '5m'] as const),
+    ...(chance(random, 0.3) ? { in: Math.round(between(random, 0, 20_000)) } : {}),
+    ...(chance(random, 0.3) ? { unique: drawUnique(random) } : {}),
+  }
+}
+
+function drawUnique(random: Random): NonNullable<EnqueueOptions['unique']> {
+  const key = `key-${Math.floor(random.float() * 5)}`
+  const onConflict = pick(random, ['ignore', 'replace', 'reschedule'] as const)
+  const hold = pick(random, [{ while: 'ready' }, { while: 'unfinished' }, { for: '20s' }] as const)
+  return { key, onConflict, ...hold }
+}
+
+/** One client's life: enqueues until all is quiet, and now and then cancels or replays something. */
+export class Client {
+  readonly #plan: RunPlan
+  readonly #process: SimulatedProcess
+  readonly #hf: SimulatedHoldfast
+  readonly #job: ReturnType<typeof defineWork>
+  readonly #random: Random
+  #intents = 0
+  readonly #recent: string[] = []
+
+  constructor(
+    plan: RunPlan,
+    process: SimulatedProcess,
+    hf: SimulatedHoldfast,
+    recorder: Recorder,
+    random: Random,
+  ) {
+    this.#plan = plan
+    this.#process = process
+    this.#hf = hf
+    this.#job = defineWork(hf, process, recorder)
+    this.#random = random
+  }
+
+  async live(nowMs: () => number): Promise<void> {
+    while (nowMs() < this.#plan.quietFromMs) {
+      await sleep(this.#process.clock, this.#plan.enqueueEveryMs * 2 * this.#random.float())
+      // Nobody waits for one call before making the next; what fails has failed at its deadline.
+      void this.#act().catch(() => undefined)
+    }
+  }
+
+  async #act(): Promise<void> {
+    const random = this.#random
+    const recent = this.#recent.length === 0 ? undefined : pick(random, this.#recent)
+    if (recent !== undefined && chance(random, 0.05)) {
+      await (await this.#job.get(recent))?.cancel('not needed')
+      return
+    }
+    if (recent !== undefined && chance(random, 0.05)) {
+      const filter = { ids: [recent as JobId] }
+      await Hub.of(this.#hf).core.connection.call('replay', (store) =>
+        store.admin.change(filter, { type: 'replay' }, 10, null),
+      )
+      return
+    }
+    for (let burst = pick(random, [1, 1, 1, 1, 5, 20]); burst > 0; burst--)
+      void this.#enqueue().catch(() => undefined)
+  }
+
+  async #enqueue(): Promise<void> {
+    const behaviour = drawBehaviour(this.#random, `${this.#process.name}-${this.#intents++}`)
+    const { id } = await this.#job.enqueue(behaviour, drawOptions(this.#random, this.#plan))
+    this.#recent.push(id)
+    if (this.#recent.length > 50) this.#recent.shift()
+  }
+}
+
+/** A schema that takes everything: the payloads are ours. */
+function anything<T>() {
+  return {
+    '~standard': {
+      version: 1 as const,
+      vendor: 'simulation',
+      validate: (value: unknown) => ({ value: value as T }),
+      types: undefined as unknown as { input: T; output: T },
+    },
+  }
+}

@@ -1,0 +1,292 @@
+/**
+ * What must and what must not compile against the public surface. Nothing here runs: `tsc` is the test, and an
+ * `@ts-expect-error` that expects too much fails it like a type that allows too little.
+ */
+import { type } from 'arktype'
+import {
+  DependencyDown,
+  Fatal,
+  holdfast,
+  RetryIn,
+  type AnyJob,
+  type Events,
+  type FailureKind,
+  type Handle,
+  type Job,
+  type JobState,
+  type JobUpdate,
+  type Message,
+  type Snooze,
+} from 'holdfast'
+import { testQueue } from 'holdfast/testing'
+import * as v from 'valibot'
+import { z } from 'zod'
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const same = <A, B>(is: Same<A, B>): void => void is
+
+// ── the queues are known by name, the context by what the middleware adds ────────────────────────────────────────
+
+const base = holdfast({
+  store: process.env['HOLDFAST_STORE'] ?? 'memory:',
+  queues: { default: {}, mail: { aging: '30s' }, slow: { aging: 'strict' } },
+  keep: { completed: '2h', maxDead: 10_000 },
+  timeout: '5s',
+  logger: false,
+})
+const users = { find: async (id: string) => ({ id, email: 'a@b.c', createdAt: new Date() }) }
+const hf = base.use(async ({ next }) => next({ db: { users } }))
+const traced = hf.use(async ({ ctx, job, signal, next }) => {
+  same<typeof ctx.db, { users: typeof users }>(true)
+  same<typeof job.attempt, number>(true)
+  same<typeof signal, AbortSignal>(true)
+  return next({ traceId: job.correlationId })
+})
+const quiet = hf.use(({ next }) => next())
+
+// ── jobs: the enqueue sees the schema's input, the handler its output ────────────────────────────────────────────
+
+export const sendWelcome = hf.job({
+  name: 'send-welcome',
+  queue: 'mail',
+  priority: 'high',
+  retry: { attempts: 8, backoff: 'exponential', delay: '10s', maxDelay: '1h', jitter: 0.3, crashes: 1 },
+  timeout: '30s',
+  input: z.object({
+    userId: z.string(),
+    plan: z.enum(['free', 'pro']).default('free'),
+    at: z.coerce.date<string>().optional(),
+  }),
+  unique: (input) => {
+    same<typeof input.plan, 'free' | 'pro' | undefined>(true)
+    return { key: input.userId, for: '10m' }
+  },
+  async run({ input, ctx, signal, progress, log, job, fence, snooze }) {
+    same<typeof input.plan, 'free' | 'pro'>(true)
+    same<typeof input.at, Date | undefined>(true)
+    same<typeof fence, bigint>(true)
+    signal.throwIfAborted()
+    const user = await ctx.db.users.find(input.userId)
+    same<typeof user.createdAt, Date>(true)
+    if (user.email === '') throw new Fatal('no address', { cause: user })
+    if (job.attempt > 3) throw new RetryIn('5m')
+    if (job.crashes > 0) throw new DependencyDown('smtp', { retryAfter: '1m' })
+    progress(1, 3, 'sent')
+    log.info('sent', { to: user.id })
+    if (input.plan === 'free') return snooze('1h')
+    return { messageId: 'm1', sentAt: new Date() }
+  },
+})
+export const countRows = hf.job({
+  name: 'count-rows',
+  input: v.object({ table: v.string() }),
+  run: async ({ input }) => ({ rows: input.table.length, when: new Date() }),
+})
+export const resize = hf.job({
+  name: 'resize',
+  input: type({ url: 'string', 'width?': 'number' }),
+  run: async ({ input }) => input.width ?? 100,
+})
+export const nightly = hf.job({
+  name: 'nightly',
+  run: async ({ input }) => {
+    same<typeof input, undefined>(true)
+  },
+})
+export const anything = hf.job({ name: 'anything', input: z.unknown(), run: ({ input }) => typeof input })
+const inTrace = traced.job({ name: 'in-trace', run: ({ ctx }) => ctx.traceId + ctx.db.users.find.name })
+const inQuiet = quiet.job({ name: 'in-quiet', run: ({ ctx }) => ctx.db.users.find('x') })
+
+same<typeof sendWelcome.name, 'send-welcome'>(true)
+
+export async function enqueueing(): Promise<void> {
+  const handle = await sendWelcome.enqueue({ userId: 'u1' }, { in: '5m', tags: ['signup'], queue: 'default' })
+  same<typeof handle, Handle<{ messageId: string; sentAt: string }>>(true)
+  same<Awaited<ReturnType<typeof handle.result>>, { messageId: string; sentAt: string }>(true)
+  same<Awaited<ReturnType<typeof handle.state>>, JobState>(true)
+  for await (const update of handle.watch()) same<typeof update, JobUpdate>(true)
+  same<
+    Awaited<ReturnType<Awaited<ReturnType<typeof countRows.enqueue>>['result']>>,
+    { rows: number; when: string }
+  >(true)
+  same<Awaited<ReturnType<Awaited<ReturnType<typeof resize.enqueue>>['result']>>, number>(true)
+
+  await nightly.enqueue()
+  await nightly.enqueue(undefined, { priority: 1, at: new Date(0) })
+  await anything.enqueue({ whatever: [1, 'two'] }, { priority: 'low' })
+  await anything.enqueue()
+  await inTrace.enqueue()
+  await inQuiet.enqueue()
+  const many = await resize.enqueueMany([{ url: 'a' }, { url: 'b', width: 2 }])
+  same<typeof many.ids, readonly string[]>(true)
+  const counted = await resize.enqueueMany(
+    (function* () {
+      yield { url: 'a' }
+    })(),
+  )
+  same<typeof counted, { readonly inserted: number; readonly duplicates: number }>(true)
+  const { ids } = await hf.enqueueMany([
+    resize.with({ url: 'a' }),
+    countRows.with({ table: 't' }),
+    nightly.with(),
+  ])
+  same<typeof ids, readonly string[]>(true)
+  const found = await sendWelcome.get('id')
+  same<typeof found, Handle<{ messageId: string; sentAt: string }> | null>(true)
+}
+
+// ── workers, events, queues by hand ──────────────────────────────────────────────────────────────────────────────
+
+export async function running(): Promise<void> {
+  const jobs: readonly AnyJob[] = [sendWelcome, countRows, resize, nightly, renderPdf]
+  const worker = await hf.work({ jobs, queues: { mail: 2, default: 1 }, concurrency: 5, lease: '10s' })
+  await hf.work({ queues: ['mail'] })
+  same<ReturnType<typeof worker.health>['healthy'], boolean>(true)
+  await worker.stop({ drain: '30s' })
+  await using _ = worker
+  const off = hf.on('job.failed', (event) => {
+    same<typeof event, Events['job.failed']>(true)
+    same<typeof event.error, Error>(true)
+    same<typeof event.kind, FailureKind>(true)
+    if (event.final) console.error(event.fingerprint, event.retryInMs)
+  })
+  off()
+  await hf.pause('mail')
+  await hf.resume('mail')
+  const queue = hf.queue('slow')
+  await queue.send({ any: 'thing' }, { name: 'note', in: '1m' })
+  const [message] = await queue.get({ limit: 10, wait: '20s' })
+  same<typeof message, Message | undefined>(true)
+  await message?.nack(new Error('no'), { retryIn: '5m' })
+  await hf.close()
+}
+
+export async function testing(): Promise<void> {
+  const t = await testQueue(hf)
+  const ran = await t.run(sendWelcome, { userId: 'u' })
+  if (ran.state === 'completed') same<typeof ran.result.sentAt, string>(true)
+  await t.run(nightly)
+  // @ts-expect-error wrong payload
+  await t.run(sendWelcome, { userId: 1 })
+}
+
+// ── contract and implementation ──────────────────────────────────────────────────────────────────────────────────
+
+export const renderPdf = hf.contract({
+  name: 'render-pdf',
+  input: z.object({ url: z.url(), copies: z.number().default(1) }),
+  output: z.object({ pages: z.number() }),
+})
+export const renderPdfHere = renderPdf.implement(async ({ input, ctx, job, snooze }) => {
+  same<typeof input.copies, number>(true)
+  await ctx.db.users.find('x')
+  return job.attempt > 1 ? snooze('1m') : { pages: 3 }
+})
+same<
+  typeof renderPdfHere extends Job<
+    'render-pdf',
+    { url: string; copies?: number | undefined },
+    { pages: number }
+  >
+    ? true
+    : false,
+  true
+>(true)
+export const ping = hf.contract({ name: 'ping' })
+export const pong = ping.implement(() => undefined)
+
+export async function calling(): Promise<void> {
+  const pages = await (await renderPdf.enqueue({ url: 'https://a.b' })).result()
+  same<typeof pages, { pages: number }>(true)
+  await ping.enqueue()
+}
+
+const snoozes = hf.job({ name: 'snoozes', run: ({ snooze }): Snooze => snooze(1_000) })
+same<typeof snoozes extends Job<'snoozes', void, never, 'default' | 'mail' | 'slow'> ? true : false, true>(
+  true,
+)
+
+// ── what must not compile ────────────────────────────────────────────────────────────────────────────────────────
+
+export async function mistakes(): Promise<void> {
+  // @ts-expect-error wrong payload type
+  await sendWelcome.enqueue({ userId: 1 })
+  // @ts-expect-error a field that the schema does not have
+  await sendWelcome.enqueue({ userId: 'u', plann: 'pro' })
+  // @ts-expect-error the handler's type instead of the enqueue's: a Date is not JSON
+  await sendWelcome.enqueue({ userId: 'u', at: new Date() })
+  // @ts-expect-error missing payload
+  await sendWelcome.enqueue()
+  // @ts-expect-error payload for a job without input
+  await nightly.enqueue({ some: 'thing' })
+  // @ts-expect-error valibot: wrong payload
+  await countRows.enqueue({ table: 5 })
+  // @ts-expect-error arktype: wrong payload
+  await resize.enqueue({ url: 'a', width: 'wide' })
+  // @ts-expect-error unknown queue name
+  await sendWelcome.enqueue({ userId: 'u' }, { queue: 'mial' })
+  // @ts-expect-error bad duration
+  await sendWelcome.enqueue({ userId: 'u' }, { in: '5 minutes' })
+  // @ts-expect-error bad priority
+  await sendWelcome.enqueue({ userId: 'u' }, { priority: 'highest' })
+  // @ts-expect-error priorities end at 9
+  await sendWelcome.enqueue({ userId: 'u' }, { priority: 10 })
+  // @ts-expect-error an option that does not exist
+  await sendWelcome.enqueue({ userId: 'u' }, { delay: '5m' })
+  // @ts-expect-error functions cannot be stored with a job
+  await sendWelcome.enqueue({ userId: 'u' }, { retry: { backoff: () => 1 } })
+  // @ts-expect-error wrong payload among many
+  await resize.enqueueMany([{ url: 'a' }, { url: 1 }])
+  // @ts-expect-error wrong payload for a later enqueue
+  resize.with({ url: 1 })
+  // @ts-expect-error not an item
+  await hf.enqueueMany([{ url: 'a' }])
+  // @ts-expect-error unknown queue of a worker
+  await hf.work({ queues: ['mial'] })
+  // @ts-expect-error unknown queue among weights
+  await hf.work({ queues: { mial: 2 } })
+  // @ts-expect-error unknown queue to pause
+  await hf.pause('mial')
+  // @ts-expect-error unknown queue by hand
+  hf.queue('mial')
+  // @ts-expect-error unknown event
+  hf.on('job.fialed', () => undefined)
+  // @ts-expect-error a message goes to its own queue
+  await hf.queue('mail').send('x', { queue: 'default' })
+}
+
+// @ts-expect-error Date is not JSON: told so at the definition
+hf.job({ name: 'bad-date', input: z.object({ at: z.date() }), run: async () => undefined })
+const deepDate = z.object({ rows: z.array(z.object({ at: z.date() })) })
+// @ts-expect-error nor is it deep inside
+hf.job({ name: 'bad-deep', input: deepDate, run: () => undefined })
+// @ts-expect-error a bigint is not JSON
+hf.job({ name: 'bad-bigint', input: z.object({ n: z.bigint() }), run: () => undefined })
+// @ts-expect-error nor is a Map
+hf.contract({ name: 'bad-map', input: z.map(z.string(), z.string()) })
+// @ts-expect-error nor may a contract promise a Date
+hf.contract({ name: 'bad-output', output: z.object({ at: z.date() }) })
+// @ts-expect-error unknown queue at the definition
+hf.job({ name: 'bad-queue', queue: 'nope', run: async () => undefined })
+// @ts-expect-error bad duration at the definition
+hf.job({ name: 'bad-timeout', timeout: '5 minutes', run: async () => undefined })
+// @ts-expect-error a job needs its handler
+hf.job({ name: 'bad-run' })
+// @ts-expect-error a schema, not a shape
+hf.job({ name: 'bad-schema', input: { to: 'string' }, run: () => undefined })
+// @ts-expect-error wrong output of an implementation
+renderPdf.implement(async () => ({ pages: '3' }))
+// @ts-expect-error no output at all
+renderPdf.implement(async () => undefined)
+// @ts-expect-error a middleware must return what next() gave it
+hf.use(async () => ({ db: 1 }))
+// @ts-expect-error a middleware that forgets next()
+hf.use(async () => undefined)
+// @ts-expect-error the context has no such field
+hf.job({ name: 'bad-ctx', run: ({ ctx }) => ctx.redis })
+// @ts-expect-error what another branch added is not in this one
+hf.job({ name: 'bad-branch', run: ({ ctx }) => ctx.traceId })
+// @ts-expect-error an option of a queue that does not exist
+holdfast({ queues: { mail: { ageing: '1m' } } })
+// @ts-expect-error an option that does not exist
+holdfast({ stores: 'memory:' })
