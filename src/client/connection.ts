@@ -25,6 +25,8 @@ export interface ConnectionParts {
 }
 
 const FIRST_BACKOFF_MS = 50
+/** A try that hangs is given up for the next one while there is time: its request or its answer may just be lost. */
+const TRY_MS = 3_000
 const LONGEST_BACKOFF_MS = 2_000
 /** What nobody depends on need not hold up a stop for long. */
 const GOODBYE_MS = 2_000
@@ -91,7 +93,7 @@ export class Connection {
     const deadlineMs = clock.monotonicMs() + timeoutMs
     for (let backoffMs = FIRST_BACKOFF_MS; ; backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)) {
       try {
-        return await this.call(doing, work, Math.max(1, deadlineMs - clock.monotonicMs()))
+        return await this.call(doing, work, Math.max(1, Math.min(TRY_MS, deadlineMs - clock.monotonicMs())))
       } catch (error) {
         if (!isUnreachable(error)) throw error
         const pauseMs = backoffMs * (0.5 + random.float() / 2)
@@ -104,7 +106,18 @@ export class Connection {
 
   /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
-    const stop = await this.call('subscribe to wake-ups', (store) => store.subscribe(listener))
+    let newest: object | undefined
+    const stop = await this.persist('subscribe to wake-ups', async (store) => {
+      const mine = {}
+      newest = mine
+      const stopThis = await store.subscribe(listener)
+      // A try that was given up and is answered all the same would tell everything twice.
+      if (newest !== mine) await stopThis()
+      return stopThis
+    }).catch((error: unknown) => {
+      newest = undefined
+      throw error
+    })
     return () => this.call('end a subscription', stop, GOODBYE_MS).catch(() => undefined)
   }
 

@@ -115,7 +115,7 @@ describe('the rescuer', () => {
     expect(told.of('worker.lost')).toEqual([{ worker, jobs: 1 }])
   })
 
-  test('counts its lease of sight anew after every break', async () => {
+  test('counts its lease of sight anew after every break, however short', async () => {
     const world = new VirtualWorld()
     await victimOf(world)
     await world.advance(300_000)
@@ -123,12 +123,12 @@ describe('the rescuer', () => {
     hf.job({ name: 'job', run: () => undefined })
     await hf.work()
     await world.advance(20_000)
-    line.breakDown(requestLost)
-    await world.advance(20_000)
-    line.mend()
+    line.fail('upkeep.lead', refused, 1)
+    await world.advance(5_000)
+    expect(line.callsTo('upkeep.lead').length).toBeGreaterThan(3)
     await world.advance(25_000)
     expect(told.of('job.rescued')).toEqual([])
-    await world.advance(20_000)
+    await world.advance(15_000)
     expect(told.of('job.rescued')).toHaveLength(1)
   })
 

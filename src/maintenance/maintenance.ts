@@ -54,12 +54,11 @@ export class Maintenance {
 
   async #run(): Promise<void> {
     await this.#leader.elect()
-    // Without hints, the promoter still looks every second.
-    const unsubscribe = await this.#core.connection
-      .subscribe((hint) => this.#hear(hint))
-      .catch(() => undefined)
+    // Nothing waits for the hints: without them, the promoter still looks every second.
+    const subscribing = this.#core.connection.subscribe((hint) => this.#hear(hint)).catch(() => undefined)
     await Promise.all([this.#holdElections(), ...this.#loops.map((loop) => this.#perform(loop))])
     this.#cancelExpected?.()
+    const unsubscribe = await subscribing
     await unsubscribe?.()
     await this.#leader.resign()
   }

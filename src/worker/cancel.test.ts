@@ -54,6 +54,19 @@ describe('cancelling a running job', () => {
     expect(await handle.state()).toBe('cancelled')
   })
 
+  test('gives it up in time also where heartbeats repeat the notice', async () => {
+    const { hf, world, told } = alone()
+    const gate = deferred()
+    const handle = await hf.job({ name: 'deaf', run: () => gate.promise }).enqueue()
+    await hf.work({ lease: '6s' })
+    await world.advance(1_000)
+    await handle.cancel()
+    await world.advance(5_100)
+    expect(told.of('job.stuck')).toHaveLength(1)
+    expect(await handle.state()).toBe('cancelled')
+    gate.resolve()
+  })
+
   test('comes too late where the handler has done its work: the job is completed', async () => {
     const { hf, world } = alone()
     const gate = deferred<string>()

@@ -57,7 +57,9 @@ class Storm {
   #listen({ hf }: Process<'default'>): void {
     const end = (id: string, how: string): void => void this.ends.set(id, [...(this.ends.get(id) ?? []), how])
     hf.on('job.completed', ({ id }) => end(id, 'completed'))
-    hf.on('job.failed', ({ id, final }) => final && end(id, 'dead'))
+    hf.on('job.failed', ({ id, final }) => {
+      if (final) end(id, 'dead')
+    })
   }
 
   async blow(): Promise<void> {

@@ -210,7 +210,53 @@ describe('a process that was frozen for several leases', () => {
   })
 })
 
+describe('a worker that lost one lease of several', () => {
+  test('learns of it by a heartbeat, aborts what ran under it, and goes on with the rest', async () => {
+    const { hf, world, told, clock } = alone()
+    const signals = new Map<string, AbortSignal>()
+    const job = hf.job({
+      name: 'job',
+      run({ signal, job: { id, attempt } }) {
+        signals.set(`${id} ${attempt} ${signals.size}`, signal)
+        return busy(clock, 15_000, signal)
+      },
+    })
+    const worker = await hf.work()
+    const kept = await job.enqueue()
+    await world.advance(10)
+    const lost = await job.enqueue()
+    await world.advance(10)
+    const record = await world.record(lost.id)
+    if (record.state !== 'running') throw new Error('it does not run')
+    await world.store.heartbeat({ worker: record.worker, strangers: [record.token] })
+    await world.until(() => told.of('job.lost').length === 1, 10_000)
+    expect(told.of('job.lost')).toMatchObject([{ id: lost.id }])
+    expect([...signals.values()].map((signal) => signal.aborted)).toEqual([false, true, false])
+    await world.until(() => told.of('job.completed').length === 2)
+    expect(told.about(kept.id)).toEqual(['job.enqueued', 'job.started', 'job.completed'])
+    expect(worker.id).toBe(record.worker)
+  })
+})
+
 describe('a worker that is not sure of its lease', () => {
+  test('counts its lease from when the heartbeat was sent, not from when its answer came', async () => {
+    const { hf, world, line } = alone()
+    const job = hf.job({ name: 'job', run: () => undefined })
+    await hf.work()
+    const gate = line.hold('heartbeat', 'reply')
+    await world.until(() => gate.held() === 1)
+    const sentMs = world.nowMs
+    await world.advance(2_500)
+    gate.open()
+    line.fail('heartbeat', refused)
+    await world.advance(sentMs + 28_500 - world.nowMs)
+    const before = line.calls.filter(claims).length
+    await job.enqueue()
+    await world.advance(1_000)
+    expect(line.calls.filter(claims)).toHaveLength(before)
+    line.mend()
+  })
+
   test('claims and starts nothing while its heartbeats fail, and goes on when they arrive again', async () => {
     const { hf, world, told, line } = alone()
     const job = hf.job({ name: 'job', run: () => undefined })
@@ -280,10 +326,10 @@ describe('a claim whose answer was lost', () => {
       },
     })
     await hf.work()
-    await world.advance(8_000)
+    await world.advance(9_000)
     const gate = line.hold(claims, 'reply')
     await job.enqueue()
-    await world.advance(3_000)
+    await world.advance(2_500)
     // A heartbeat has seen the lease by now, and the claim is answered only afterwards.
     expect(line.callsTo('heartbeat')).toHaveLength(1)
     gate.open()

@@ -59,7 +59,7 @@ export interface Message {
 }
 
 const LEASE_MS = 30_000
-const CALL_TIMEOUT_MS = 5_000
+const CALL_TIMEOUT_MS = 3_000
 /** When to try again to settle a message that nobody holds any more. */
 const SETTLE_AGAIN_MS = 1_000
 

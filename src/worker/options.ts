@@ -74,7 +74,7 @@ export function readWorkOptions(core: Core, options: WorkOptions): WorkerSetting
     pollMs: options.poll === undefined ? (env.pollMs ?? 1_000) : readDuration(options.poll, 'poll'),
     leaseMs,
     graceMs: options.grace === undefined ? 30_000 : readDuration(options.grace, 'grace', { orZero: true }),
-    callTimeoutMs: Math.min(5_000, leaseMs / 3),
+    callTimeoutMs: Math.min(3_000, leaseMs / 3),
   }
 }
 

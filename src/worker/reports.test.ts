@@ -90,13 +90,15 @@ describe('the log of a handler', () => {
     gate.resolve()
   })
 
-  test('keeps the newest hundred lines', async () => {
-    const { world, context, handle, gate } = await speaking()
+  test('keeps the newest hundred lines, and sends no more', async () => {
+    const { world, context, handle, gate, line } = await speaking()
     for (let n = 0; n < 250; n++) context.log.debug(`line ${n}`)
     await world.advance(250)
     const { log } = await world.record(handle.id)
     expect(log).toHaveLength(100)
     expect(log[0]?.message).toBe('line 150')
+    const [report] = line.callsTo('report').flatMap(({ args }) => args[1] as Report[])
+    expect(report?.log).toHaveLength(100)
     gate.resolve()
   })
 

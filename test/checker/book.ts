@@ -4,7 +4,7 @@
  * Dead jobs stay whole, because they may be replayed.
  */
 import { Aging } from './aging.ts'
-import type { EnqueuedJob, InvokeEvent, MoveEvent, SettlementType, State } from './history.ts'
+import type { EnqueuedJob, EnqueueReply, InvokeEvent, MoveEvent, SettlementType, State } from './history.ts'
 
 /** One flush of enqueues, under whatever number of calls. */
 export interface FlushFacts {
@@ -12,6 +12,8 @@ export interface FlushFacts {
   readonly first: InvokeEvent
   /** Calls that may still act: under way, or without an answer. */
   possible: number
+  /** As the first answer said. */
+  replies: readonly EnqueueReply[] | null
 }
 
 export class Job {
@@ -34,6 +36,8 @@ export class Job {
   lastMove: MoveEvent | null = null
   settledToken = 0
   strangerToken = 0
+  /** Leases that were taken away from their workers; null for the many that never lost one. */
+  lostTokens: number[] | null = null
   replayedSeq = 0
 
   // By what clients were told or have asked for.
@@ -66,9 +70,12 @@ export class Job {
 /** What is left of a completed or cancelled job. */
 export interface Finished {
   readonly state: 'completed' | 'cancelled'
+  /** When it was known to be final, and when it may have been at the earliest. */
   readonly seq: number
+  readonly earliestSeq: number
   readonly settledToken: number
   writtenToken: number
+  readonly lostTokens: readonly number[] | null
   /** Whether its unique key is held for a time, whatever became of the job. */
   readonly timedKey: boolean
 }
@@ -96,7 +103,7 @@ export class Book {
   ask(event: InvokeEvent, flushId: string, specs: readonly EnqueuedJob[]): void {
     let flush = this.flushes.get(flushId)
     if (flush === undefined) {
-      flush = { id: flushId, first: event, possible: 0 }
+      flush = { id: flushId, first: event, possible: 0, replies: null }
       this.flushes.set(flushId, flush)
     }
     flush.possible++
@@ -147,10 +154,18 @@ export class Book {
   }
 
   #finish(job: Job, { seq, unique }: MoveEvent, state: 'completed' | 'cancelled'): void {
-    const { settledToken, writtenToken } = job
+    const { settledToken, writtenToken, lostTokens } = job
     const timedKey = typeof unique?.hold === 'number'
     this.jobs.delete(job.id)
-    this.finished.set(job.id, { state, seq, settledToken, writtenToken, timedKey })
+    this.finished.set(job.id, {
+      state,
+      seq,
+      earliestSeq: seq,
+      settledToken,
+      writtenToken,
+      lostTokens,
+      timedKey,
+    })
   }
 }
 
@@ -167,8 +182,10 @@ function note(job: Job, event: MoveEvent): void {
     job.claimedAt = event.t
   } else if (event.by === 'settle') {
     job.settledToken = event.token ?? 0
-  } else if (event.by === 'release-stranger') {
-    job.strangerToken = event.token ?? 0
+  } else if (event.by === 'release-stranger' || event.by === 'rescue') {
+    if (event.by === 'release-stranger') job.strangerToken = event.token ?? 0
+    job.lostTokens ??= []
+    job.lostTokens.push(event.token ?? 0)
   } else if (event.by === 'replace') {
     job.payload = event.payload ?? null
   } else if (event.by === 'replay') {

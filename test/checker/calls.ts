@@ -1,38 +1,61 @@
 /** Which calls are under way, and which of them may still act although nobody waits for their answer any more. */
 import type { Call, InvokeEvent } from './history.ts'
 
+/** The kinds that somebody asks about. Bulk changes count by what they do. */
+type Acting = 'rescue' | 'prune' | 'discard' | 'replay' | 'cancel'
+
+interface Acts {
+  /** Under way, or without an answer. */
+  possible: number
+  /** When the last one was over that cannot act any more. */
+  lastSeq: number
+}
+
 export class Calls {
   readonly open = new Map<number, InvokeEvent>()
-  readonly #possible = new Map<string, number>()
-  readonly #lastPossibleSeq = new Map<string, number>()
+  readonly #acts: Readonly<Record<Acting, Acts>> = {
+    rescue: { possible: 0, lastSeq: 0 },
+    prune: { possible: 0, lastSeq: 0 },
+    discard: { possible: 0, lastSeq: 0 },
+    replay: { possible: 0, lastSeq: 0 },
+    cancel: { possible: 0, lastSeq: 0 },
+  }
 
   begin(event: InvokeEvent): void {
     this.open.set(event.op, event)
-    const kind = kindOf(event.call)
-    this.#possible.set(kind, (this.#possible.get(kind) ?? 0) + 1)
+    const kind = actingOf(event.call)
+    if (kind !== null) this.#acts[kind].possible++
   }
 
   /** `settled`: the call is over for good; otherwise its request may still be on its way. */
   end(event: InvokeEvent, endSeq: number, settled: boolean): void {
     this.open.delete(event.op)
-    if (!settled) return
-    const kind = kindOf(event.call)
-    this.#possible.set(kind, (this.#possible.get(kind) ?? 1) - 1)
-    this.#lastPossibleSeq.set(kind, endSeq)
+    const kind = settled ? actingOf(event.call) : null
+    if (kind === null) return
+    this.#acts[kind].possible--
+    this.#acts[kind].lastSeq = endSeq
   }
 
   /** Whether such a call may act now. */
-  possible(kind: string): boolean {
-    return (this.#possible.get(kind) ?? 0) > 0
+  possible(kind: Acting): boolean {
+    return this.#acts[kind].possible > 0
   }
 
   /** Whether such a call may have acted after this moment. */
-  possibleSince(kind: string, seq: number): boolean {
-    return this.possible(kind) || (this.#lastPossibleSeq.get(kind) ?? 0) > seq
+  possibleSince(kind: Acting, seq: number): boolean {
+    return this.possible(kind) || this.#acts[kind].lastSeq > seq
   }
 }
 
-/** Bulk changes count by what they do. */
-function kindOf(call: Call): string {
-  return call.kind === 'change' ? call.action : call.kind
+function actingOf(call: Call): Acting | null {
+  switch (call.kind) {
+    case 'rescue':
+    case 'prune':
+    case 'cancel':
+      return call.kind
+    case 'change':
+      return call.action
+    default:
+      return null
+  }
 }

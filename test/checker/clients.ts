@@ -8,6 +8,11 @@ import type { AnswerEvent, Call, InvokeEvent, Reply, SettlementType } from './hi
 type CycleCall = Extract<Call, { kind: 'cycle' }>
 type CycleReply = Extract<Reply, { kind: 'cycle' }>
 
+interface LeasedJob {
+  readonly token: number
+  readonly job: Job | undefined
+}
+
 export class Clients {
   /** Tokens that a heartbeat declared strangers. */
   readonly strangers = new Set<number>()
@@ -34,7 +39,7 @@ export class Clients {
     }
   }
 
-  told(event: AnswerEvent, invoked: InvokeEvent, moves: boolean): void {
+  told(event: AnswerEvent, invoked: InvokeEvent, leased: readonly LeasedJob[], moves: boolean): void {
     const { call } = invoked
     const { reply } = event
     switch (reply.kind) {
@@ -46,7 +51,7 @@ export class Clients {
         return
       case 'cycle':
         if (call.kind === 'cycle') this.#settled(event.seq, call, reply, moves)
-        return this.#leased(event, reply, invoked.seq)
+        return noteLeased(event, leased, invoked.seq)
       case 'rescue':
         for (const { id, to } of reply.jobs) this.#rescued(id, to !== 'scheduled', event.seq, invoked.seq)
         return
@@ -83,26 +88,13 @@ export class Clients {
     this.#book.finished.set(job.id, {
       state: by === 'completed' ? 'completed' : 'cancelled',
       seq,
+      // An earlier try of the settle whose answer was lost may have been the one that came through.
+      earliestSeq: job.seenSeq,
       settledToken: token,
       writtenToken: token,
+      lostTokens: null,
       timedKey: typeof job.spec?.unique?.hold === 'number',
     })
-  }
-
-  #leased(event: AnswerEvent, reply: CycleReply, invokedSeq: number): void {
-    for (const { token, jobs } of reply.leases) {
-      for (const { id } of jobs) {
-        const job = this.#book.jobs.get(id)
-        // An answer that comes late tells of a lease that is older than the one we know.
-        if (job === undefined || token <= job.seenToken) continue
-        noteLost(job, token - 1, event.seq)
-        job.seenToken = token
-        job.seenSeq = event.seq
-        job.seenAt = event.t
-        // The rescue's answer may have overtaken the claim's.
-        job.mayHaveEnded = job.rescuedSeq > invokedSeq
-      }
-    }
   }
 
   #rescued(id: string, forGood: boolean, seq: number, invokedSeq: number): void {
@@ -113,6 +105,22 @@ export class Clients {
     if (forGood) job.mayBeFinal = true
     // One that was claimed while the rescue was under way may be the next lease already.
     if (job.seenSeq < invokedSeq) noteLost(job, job.seenToken, seq)
+  }
+}
+
+function noteLeased(event: AnswerEvent, leased: readonly LeasedJob[], invokedSeq: number): void {
+  for (const { token, job } of leased) {
+    // An answer that comes late tells of a lease that is older than the one we know.
+    if (job === undefined || token <= job.seenToken) continue
+    noteLost(job, token - 1, event.seq)
+    job.seenToken = token
+    job.seenSeq = event.seq
+    job.seenAt = event.t
+    // Whatever was final before has been replayed since.
+    job.finalSeq = 0
+    job.finalBy = null
+    // The rescue's answer may have overtaken the claim's.
+    job.mayHaveEnded = job.rescuedSeq > invokedSeq
   }
 }
 

@@ -201,6 +201,14 @@ describe('S4: a commit only with the current token', () => {
     expect(broken(story.call(story.settleCall('a', 'completed'), settled('written')))).toEqual(['S4 a'])
   })
 
+  test('an answer "written" for a lease that was taken away, when the next owner has settled', () => {
+    const story = leased()
+    const call = story.settleCall('a', 'completed')
+    story.wait(LEASE_MS).rescue(['a']).promote('a').heartbeat('x', 'n2')
+    story.claim('x', ['a'], 'n2')
+    expect(broken(story.settle('a', 'completed', 'n2').call(call, settled('written')))).toEqual(['S4 a'])
+  })
+
   test('an answer "already" or "lost" while the lease stands', () => {
     for (const answer of ['already', 'lost'] as const) {
       const story = leased()

@@ -136,6 +136,22 @@ describe('S7: a unique key has one live holder', () => {
     expect(broken(story.end())).toEqual([])
   })
 
+  test('a repeated flush is still a duplicate of a job that has finished since', () => {
+    for (const moves of [true, false]) {
+      const story = held(unfinished, { moves })
+      story.unknown(story.invoke(flush([enqueued('b', { unique: unfinished })], 'f')))
+      story.claim('w', ['a'])
+      expect(broken(duplicate(story.settle('a', 'completed'), unfinished))).toEqual([])
+    }
+  })
+
+  test('without moves: a replace may have given the holder another rule', () => {
+    const story = held(unfinished, { moves: false })
+    const replace: UniqueSpec = { key: 'k', hold: 10, onConflict: 'replace' }
+    story.unknown(story.invoke(flush([enqueued('b', { unique: replace })], 'f')))
+    expect(broken(story.wait(99).enqueue('c', { unique: unfinished }))).toEqual([])
+  })
+
   test('a replay that takes a key which another one holds by now', () => {
     const story = held(unfinished)
     story.claim('w', ['a'])

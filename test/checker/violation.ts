@@ -30,6 +30,8 @@ export interface Violation {
   /** Null where a queue or a node is concerned. */
   readonly job: string | null
   readonly text: string
-  /** What shows it; where the history can be read twice, all that concerns the job. */
+  /** The event at which it showed: no shorter history shows it. */
+  readonly seq: number
+  /** What shows it; where the history is an array, all that concerns the job. */
   readonly events: readonly HistoryEvent[]
 }

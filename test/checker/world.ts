@@ -3,9 +3,19 @@ import { Book, type Finished, type Job } from './book.ts'
 import { Calls } from './calls.ts'
 import { Clients } from './clients.ts'
 import { Fleet } from './fleet.ts'
-import type { HistoryEvent, InvokeEvent, PhaseEvent } from './history.ts'
+import type { AnswerEvent, HistoryEvent, InvokeEvent } from './history.ts'
 import type { Bounds } from './options.ts'
 import type { RuleName, Violation } from './violation.ts'
+
+/** A job in the answer to a claim. */
+export interface Leased {
+  readonly id: string
+  readonly token: number
+  readonly attempt: number
+  readonly job: Job | undefined
+}
+
+const NONE: readonly Leased[] = []
 
 export class World {
   readonly bounds: Bounds
@@ -18,14 +28,16 @@ export class World {
   violationCount = 0
   /** Whether the store's own events are on record. */
   moves = false
+  /** Of the present event. */
   t = 0
   seq = -1
-  phase: PhaseEvent['phase'] = 'faulty'
   /** The job of a move or run, as it stood before: one of the two, or neither where nobody knows it. */
   job: Job | undefined
   finished: Finished | undefined
   /** The call that an answer, failed or unknown ends. */
   invoked: InvokeEvent | undefined
+  /** What an answer leased: looked up once for the four rules that ask. */
+  leased: readonly Leased[] = NONE
   readonly #reported = new Set<string>()
 
   constructor(bounds: Bounds) {
@@ -42,12 +54,13 @@ export class World {
     this.#reported.add(key)
     this.violationCount++
     if (this.violations.length >= this.bounds.maxViolations) return
-    this.violations.push({ rule, job, text, events: events.filter((event) => event !== null) })
+    this.violations.push({ rule, job, text, seq: this.seq, events: events.filter((event) => event !== null) })
   }
 
   /** Before the rules see the event. */
   enter(event: HistoryEvent): void {
     this.t = event.t
+    this.seq = event.seq
     switch (event.type) {
       case 'begin':
         this.moves = event.moves
@@ -58,6 +71,9 @@ export class World {
         this.finished = this.job === undefined ? this.book.finished.get(event.job) : undefined
         return
       case 'answer':
+        this.invoked = this.calls.open.get(event.op)
+        this.leased = this.#leasedBy(event)
+        return
       case 'failed':
       case 'unknown':
         this.invoked = this.calls.open.get(event.op)
@@ -66,9 +82,23 @@ export class World {
     }
   }
 
+  #leasedBy({ reply }: AnswerEvent): readonly Leased[] {
+    if (reply.kind !== 'cycle' || reply.leases.length === 0) return NONE
+    const leased: Leased[] = []
+    for (const { token, jobs } of reply.leases) {
+      for (const { id, attempt } of jobs) leased.push({ id, token, attempt, job: this.book.jobs.get(id) })
+    }
+    return leased
+  }
+
+  /** Whether the job of the present move was in the store before, as far as we remember. */
+  wasBorn(id: string): boolean {
+    const there = this.job === undefined ? this.finished !== undefined : this.job.state !== null
+    return there || this.book.forgotten.has(id)
+  }
+
   /** After the rules have seen it. */
   leave(event: HistoryEvent): void {
-    this.seq = event.seq
     switch (event.type) {
       case 'move': {
         const before = this.job
@@ -89,13 +119,10 @@ export class World {
         if (this.invoked === undefined) return
         this.#close(this.invoked, event.seq, event.type !== 'unknown')
         this.fleet.apply(event, this.invoked)
-        if (event.type === 'answer') this.clients.told(event, this.invoked, this.moves)
+        if (event.type === 'answer') this.clients.told(event, this.invoked, this.leased, this.moves)
         return
       case 'run':
         if (this.job !== undefined && event.what === 'start') this.job.startedToken = event.token
-        return
-      case 'phase':
-        this.phase = event.phase
         return
       default:
         this.fleet.apply(event, undefined)

@@ -28,8 +28,7 @@ export async function judge(seed: number, minutes: number): Promise<Judged> {
 export function explainFailure({ seed, history, verdict }: Judged, minutes: number): string {
   const [first] = verdict.violations
   if (first === undefined) return `seed ${seed}: no violation`
-  const shown = first.events.at(-1)
-  const prefix = shown === undefined ? history.length : history.indexOf(shown) + 1
+  const prefix = first.seq + 1
   return [
     `seed ${seed} broke ${verdict.violationCount} rules; the first shows within ${prefix} of ${history.length} events.`,
     explain(first),

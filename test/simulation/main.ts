@@ -18,11 +18,23 @@ const { values } = parseArgs({
 const minutes = Number(values.minutes)
 const from = Number(values.seed ?? values.from)
 const hours = values.hours === undefined ? Infinity : Number(values.hours)
-const seeds = values.seed !== undefined ? 1 : values.seeds === undefined ? (hours === Infinity ? 200 : Infinity) : Number(values.seeds)
+const seeds =
+  values.seed !== undefined
+    ? 1
+    : values.seeds === undefined
+      ? hours === Infinity
+        ? 200
+        : Infinity
+      : Number(values.seeds)
 if (![minutes, from, hours, seeds].every((number) => number > 0)) {
-  console.error('usage: npm run simulate -- [--seeds 200] [--hours H] [--from 1] [--minutes 15] | --seed S [--minutes 15]')
+  console.error(
+    'usage: npm run simulate -- [--seeds 200] [--hours H] [--from 1] [--minutes 15] | --seed S [--minutes 15]',
+  )
   process.exit(2)
 }
+
+// Thousands of errors are thrown on purpose, and nobody reads where.
+Error.stackTraceLimit = 0
 
 const totals = { seeds: 0, simulatedMs: 0, events: 0, staleSettles: 0 }
 const faults = new Map<string, number>()
@@ -39,7 +51,8 @@ for (let seed = from; totals.seeds < seeds && totals.simulatedMs < hours * 3_600
   totals.simulatedMs += judged.simulatedMs
   totals.events += judged.history.length
   totals.staleSettles += verdict.counted.staleSettlesRefused
-  for (const [kind, count] of Object.entries(verdict.counted.faults)) faults.set(kind, (faults.get(kind) ?? 0) + count)
+  for (const [kind, count] of Object.entries(verdict.counted.faults))
+    faults.set(kind, (faults.get(kind) ?? 0) + count)
   if (totals.seeds % 100 === 0) console.error(`${totals.seeds} seeds, ${hoursOf(totals.simulatedMs)} h`)
 }
 
@@ -51,10 +64,13 @@ console.log(`seeds             ${from} to ${from + totals.seeds - 1}, ${minutes}
 console.log(`simulated time    ${hoursOf(totals.simulatedMs)} h`)
 console.log(`events            ${number(totals.events)}`)
 console.log(`faults            ${number([...faults.values()].reduce((sum, count) => sum + count, 0))}`)
-for (const [kind, count] of [...faults].sort((a, b) => b[1] - a[1])) console.log(`  ${kind.padEnd(16)}${number(count)}`)
+for (const [kind, count] of [...faults].sort((a, b) => b[1] - a[1]))
+  console.log(`  ${kind.padEnd(16)}${number(count)}`)
 console.log(`stale settles     ${number(totals.staleSettles)} refused`)
 console.log(`violations        0`)
-console.log(`speed             ${number(totals.events / seconds)} events/s, ${number(totals.events / cpuSeconds)} a second of CPU`)
+console.log(
+  `speed             ${number(totals.events / seconds)} events/s, ${number(totals.events / cpuSeconds)} a second of CPU`,
+)
 
 function hoursOf(ms: number): string {
   return (ms / 3_600_000).toFixed(1)

@@ -70,7 +70,8 @@ export class Network {
           (answer) =>
             this.#answer(from, () => {
               // The caller has hung up by now: what arrives is read by nobody.
-              if (from.clock.monotonicMs() >= givenUpAtMs) return this.#recorder.write({ type: 'unknown', op, node: from.name })
+              if (from.clock.monotonicMs() >= givenUpAtMs)
+                return this.#recorder.write({ type: 'unknown', op, node: from.name })
               this.#recorder.write({ type: 'answer', op, node: from.name, reply: reply(answer) })
               resolve(answer)
             }),

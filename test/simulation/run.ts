@@ -38,7 +38,7 @@ export async function simulate({ seed, minutes, sink }: RunOptions): Promise<Run
   })
   recorder.watchKeys(state.keys)
   const store = storeOn(state)
-  const network = new Network(world, recorder, Math.min(5_000, plan.leaseMs / 3))
+  const network = new Network(world, recorder, Math.min(3_000, plan.leaseMs / 3))
   const fleet = new Fleet({ world, plan, store, network, recorder })
   recorder.write({ type: 'begin', version: 1, store: 'memory', moves: true, seed: String(seed) })
   fleet.start()

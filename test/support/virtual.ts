@@ -15,6 +15,7 @@ import { seededRandom, type Random } from '../../src/std/random.ts'
 import { letPromisesRun, VirtualClock } from '../../src/std/virtual-clock.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { Store, WakeUp } from '../../src/stores/store.ts'
+import { EVENT_NAMES } from '../../src/telemetry/log.ts'
 
 export { letPromisesRun }
 
@@ -226,15 +227,6 @@ function storeOver(real: Store, line: Line, clock: ProcessClock): Store {
   const core = wrap(real, '')
   return new Proxy(core, { get: (target, name) => Reflect.get(facets, name) ?? Reflect.get(target, name) })
 }
-
-// oxfmt-ignore
-const EVENT_NAMES = Object.keys({
-  'job.enqueued': 1, 'job.started': 1, 'job.completed': 1, 'job.failed': 1, 'job.snoozed': 1, 'job.released': 1,
-  'job.cancelled': 1, 'job.lost': 1, 'job.progress': 1, 'job.log': 1, 'job.stuck': 1, 'job.unhandled': 1,
-  'job.rescued': 1, 'worker.started': 1, 'worker.stopping': 1, 'worker.stopped': 1, 'worker.reborn': 1,
-  'worker.slowed': 1, 'worker.lost': 1, 'leader.elected': 1, 'leader.lost': 1, 'duty.failed': 1, 'store.down': 1,
-  'store.up': 1, 'queue.paused': 1, 'queue.resumed': 1, 'listener.failed': 1,
-} satisfies Record<keyof Events, 1>) as (keyof Events)[]
 
 /** What a process told of itself, in order. */
 export class Told {

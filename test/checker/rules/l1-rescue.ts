@@ -18,17 +18,18 @@ export function rescue(world: World): Rule {
   /** A node that did the upkeep went, but not the last one. */
   let changedAt = -Infinity
   let storeUp = true
+  let over = false
 
   function on(event: HistoryEvent): void {
     switch (event.type) {
       case 'move':
-        if (world.job?.state === 'running') judge(world.job, event.t, event)
+        if (world.job?.state === 'running') judge(world.job, event)
         return
       case 'answer':
       case 'lease':
         return renewed(event)
       case 'phase':
-        if (event.phase === 'end') return judgeAll(event)
+        if (event.phase === 'end') return ended()
         return disturbed(event)
       case 'store':
       case 'fault':
@@ -50,7 +51,7 @@ export function rescue(world: World): Rule {
     if (event.type === 'answer' && call?.kind !== 'heartbeat') return
     const id = event.type === 'lease' ? event.worker : call?.kind === 'heartbeat' ? call.worker : ''
     const worker = fleet.workers.get(id)
-    if (worker !== undefined) judgeWorker(worker, event)
+    if (worker !== undefined) judgeWorker(worker)
   }
 
   function concernsUpkeep(event: StoreEvent | FaultEvent): boolean {
@@ -58,14 +59,14 @@ export function rescue(world: World): Rule {
   }
 
   function disturbed(event: HistoryEvent): void {
-    judgeAll(event)
+    judgeAll()
     quietSince = event.t
   }
 
   function changed(event: NodeEvent): void {
     const upkeep = event.what === 'started' ? event.upkeep : fleet.node(event.node).upkeep
     if (!upkeep) return
-    judgeAll(event)
+    judgeAll()
     const leaves = event.what !== 'started' && event.what !== 'thawed'
     if (leaves && watchers(event.node) > 0) changedAt = event.t
     else quietSince = event.t
@@ -79,16 +80,17 @@ export function rescue(world: World): Rule {
     return count
   }
 
-  function judgeAll(event: HistoryEvent): void {
-    for (const worker of fleet.workers.values()) judgeWorker(worker, event)
+  function judgeAll(): void {
+    for (const worker of fleet.workers.values()) judgeWorker(worker)
   }
 
-  function judgeWorker(worker: Worker, event: HistoryEvent): void {
-    if (worker.running.size === 0 || event.t <= fleet.orphanedAt(worker)) return
-    for (const job of worker.running) judge(job, event.t, event)
+  function judgeWorker(worker: Worker): void {
+    if (worker.running.size === 0 || world.t <= fleet.orphanedAt(worker)) return
+    for (const job of worker.running) judge(job, null)
   }
 
-  function judge(job: Job, t: number, event: HistoryEvent): void {
+  function judge(job: Job, event: HistoryEvent | null): void {
+    const { t } = world
     const worker = job.worker === null ? undefined : fleet.workers.get(job.worker)
     if (worker === undefined || t <= fleet.orphanedAt(worker)) return
     const deadline = deadlineOf(worker, job.claimedAt)
@@ -116,10 +118,15 @@ export function rescue(world: World): Rule {
     }
   }
 
+  function ended(): void {
+    if (!over) judgeAll()
+    over = true
+  }
+
   return {
     name: 'L1',
     sees: ['move', 'answer', 'lease', 'phase', 'store', 'fault', 'node', 'snapshot'],
     on,
-    end() {},
+    end: ended,
   }
 }

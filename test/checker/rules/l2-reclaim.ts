@@ -24,7 +24,7 @@ export function reclaim(world: World): Rule {
       case 'invoke':
       case 'answer': {
         const call = event.type === 'invoke' ? event.call : world.invoked?.call
-        if (call?.kind === 'cycle' && call.claim !== null) asked(event.node, event)
+        if (call?.kind === 'cycle' && call.claim !== null) asked(event.node)
         return
       }
       case 'run':
@@ -39,30 +39,28 @@ export function reclaim(world: World): Rule {
       case 'node':
         return nodeChanged(event)
       case 'stop':
-        return asked(event.node, event)
+        return asked(event.node)
       case 'phase':
         if (event.phase === 'healed') each(undefined, (node) => restart(node, event))
-        else each(undefined, (node) => asked(node.name, event))
+        else ended()
         return
       default:
     }
   }
 
   /** It has asked, or need not any more; was it in time? */
-  function asked(node: string, event: HistoryEvent): void {
+  function asked(node: string): void {
     const wait = waiting.get(node)
     if (wait === undefined) return
     waiting.delete(node)
-    const tookMs = event.t - wait.since
+    const tookMs = world.t - wait.since
     if (tookMs <= bounds.reclaimMs || isFull(fleet.node(node))) return
-    world.report('L2', null, `node ${node} did not ask for jobs for ${tookMs} ms after ${cause(wait)}`, [
-      wait.cause,
-      event,
-    ])
+    const text = `node ${node} did not ask for jobs for ${tookMs} ms after ${cause(wait)}`
+    world.report('L2', null, text, [wait.cause])
   }
 
   function restart(node: Node, event: HistoryEvent): void {
-    asked(node.name, event)
+    asked(node.name)
     if (storeUp && !cutOff.has(node.name) && fleet.works(node)) {
       waiting.set(node.name, { since: event.t, cause: event })
     }
@@ -74,7 +72,7 @@ export function reclaim(world: World): Rule {
 
   function nodeChanged(event: NodeEvent): void {
     const node = fleet.node(event.node)
-    asked(node.name, event)
+    asked(node.name)
     if (event.what === 'started' || event.what === 'killed' || event.what === 'stopped')
       busy.delete(node.name)
     // It is still frozen by the books: the world takes the event in after us.
@@ -97,11 +95,15 @@ export function reclaim(world: World): Rule {
     else for (const one of fleet.nodes.values()) visit(one)
   }
 
+  function ended(): void {
+    for (const node of waiting.keys()) asked(node)
+  }
+
   return {
     name: 'L2',
     sees: ['invoke', 'answer', 'run', 'store', 'fault', 'node', 'stop', 'phase'],
     on,
-    end() {},
+    end: ended,
   }
 }
 

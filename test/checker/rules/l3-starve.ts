@@ -40,7 +40,7 @@ export function starvation(world: World): Rule {
         return
       case 'phase':
         if (event.phase === 'healed') healed(event.t)
-        if (event.phase === 'end') ended(event.t)
+        if (event.phase === 'end') ended()
         return
       default:
     }
@@ -99,10 +99,11 @@ export function starvation(world: World): Rule {
     for (const [job, since] of line.ready) if (!judge(job, line, since, t, null)) return
   }
 
-  function ended(t: number): void {
-    for (const line of lines.values()) judgeOldest(line, t)
+  function ended(): void {
+    if (changedAt !== null) reread(changedAt)
     if (healedAt === Infinity) return
-    for (const job of book.jobs.values()) if (job.state === 'scheduled') judgeDue(job, t, null)
+    for (const line of lines.values()) judgeOldest(line, world.t)
+    for (const job of book.jobs.values()) if (job.state === 'scheduled') judgeDue(job, world.t, null)
     healedAt = Infinity
   }
 
@@ -115,5 +116,5 @@ export function starvation(world: World): Rule {
     return line
   }
 
-  return { name: 'L3', sees: ['move', 'setting', 'node', 'stop', 'phase'], on, end() {} }
+  return { name: 'L3', sees: ['move', 'setting', 'node', 'stop', 'phase'], on, end: ended }
 }

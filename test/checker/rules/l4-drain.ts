@@ -33,7 +33,7 @@ export function drain(world: World): Rule {
       case 'node':
         return excuse(event.node)
       case 'phase':
-        if (event.phase === 'end') for (const [node, stop] of stops) overdue(node, stop, event)
+        if (event.phase === 'end') over()
         return
       case 'snapshot':
         return left(event)
@@ -52,7 +52,7 @@ export function drain(world: World): Rule {
     const stop = stops.get(event.node)
     if (stop === undefined) return
     stops.delete(event.node)
-    overdue(event.node, stop, event)
+    overdue(event.node, stop)
     const node = fleet.node(event.node)
     for (const worker of node.workers) {
       if (!world.moves) stopped.set(worker.id, event)
@@ -63,10 +63,15 @@ export function drain(world: World): Rule {
     }
   }
 
-  function overdue(node: string, { begin, deadline }: Stop, event: HistoryEvent): void {
-    if (event.t <= deadline) return
-    const text = `node ${node} took ${event.t - begin.t} ms to stop, ${event.t - deadline} ms longer than allowed`
-    world.report('L4', null, text, [begin, event])
+  function overdue(node: string, { begin, deadline }: Stop): void {
+    if (world.t <= deadline) return
+    const text = `node ${node} took ${world.t - begin.t} ms to stop, ${world.t - deadline} ms longer than allowed`
+    world.report('L4', null, text, [begin])
+  }
+
+  function over(): void {
+    for (const [node, stop] of stops) overdue(node, stop)
+    stops.clear()
   }
 
   function leftBehind(job: string, node: Node, events: readonly (HistoryEvent | null)[]): void {
@@ -95,6 +100,6 @@ export function drain(world: World): Rule {
     name: 'L4',
     sees: ['stop', 'failed', 'unknown', 'store', 'fault', 'node', 'phase', 'snapshot'],
     on,
-    end() {},
+    end: over,
   }
 }

@@ -58,8 +58,8 @@ export function nothingLost(world: World): Rule {
       if (!job.acked || there.has(job.id) || (job.mayBeFinal && mayForgetSince(0))) continue
       world.report('S1', job.id, 'its enqueue was acked, and it is gone', [])
     }
-    for (const [id, { seq, state }] of book.finished) {
-      if (there.has(id) || mayForgetSince(seq)) continue
+    for (const [id, { earliestSeq, state }] of book.finished) {
+      if (there.has(id) || mayForgetSince(earliestSeq)) continue
       world.report('S1', id, `it was ${state} and is gone, and nothing is on record that forgot it`, [])
     }
   }

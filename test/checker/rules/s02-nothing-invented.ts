@@ -20,7 +20,7 @@ export function nothingInvented(world: World): Rule {
       return
     }
     // One that is born a second time is the business of S14.
-    if (book.knows(event.job)) return
+    if (world.wasBorn(event.job)) return
     const flush = job?.flush ?? null
     if (flush === null) return invented(event.job, 'it was born, but nobody enqueued it', event)
     if (flush.possible > 0) return
@@ -40,15 +40,11 @@ export function nothingInvented(world: World): Rule {
   }
 
   function claimed(event: AnswerEvent): void {
-    if (event.reply.kind !== 'cycle') return
-    for (const { token, jobs } of event.reply.leases) {
-      for (const { id } of jobs) {
-        const job = book.jobs.get(id)
-        if (job === undefined) {
-          if (isUnknown(id)) invented(id, 'it was claimed, but nobody enqueued it', event)
-        } else if (world.moves && job.token < token) {
-          invented(id, `a claim was answered with token ${token}, which the store never gave it`, event)
-        }
+    for (const { id, token, job } of world.leased) {
+      if (job === undefined) {
+        if (isUnknown(id)) invented(id, 'it was claimed, but nobody enqueued it', event)
+      } else if (world.moves && job.token < token) {
+        invented(id, `a claim was answered with token ${token}, which the store never gave it`, event)
       }
     }
   }

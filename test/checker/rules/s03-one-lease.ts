@@ -9,7 +9,7 @@ import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
 export function oneLease(world: World): Rule {
-  const { book, calls, fleet } = world
+  const { calls, fleet } = world
 
   function on(event: HistoryEvent): void {
     if (event.type === 'move') {
@@ -54,19 +54,15 @@ export function oneLease(world: World): Rule {
   }
 
   function answered(event: AnswerEvent, invoked: InvokeEvent): void {
-    if (event.reply.kind !== 'cycle') return
-    for (const { token, jobs } of event.reply.leases) {
-      for (const { id } of jobs) {
-        const job = book.jobs.get(id)
-        if (job === undefined) continue
-        if (world.moves) {
-          if (job.strangerToken !== token) continue
-          const text = `token ${token} was released as a stranger's while its answer was on its way`
-          world.report('S3', id, text, [invoked, job.lastMove, event])
-        } else if (token > job.seenToken && job.seenToken > 0 && !mayHaveEnded(job)) {
-          const text = `claimed under token ${token} although nothing ended the lease of token ${job.seenToken}`
-          world.report('S3', id, text, [invoked, event])
-        }
+    for (const { id, token, job } of world.leased) {
+      if (job === undefined) continue
+      if (world.moves) {
+        if (job.strangerToken !== token) continue
+        const text = `token ${token} was released as a stranger's while its answer was on its way`
+        world.report('S3', id, text, [invoked, job.lastMove, event])
+      } else if (token > job.seenToken && job.seenToken > 0 && !mayHaveEnded(job)) {
+        const text = `claimed under token ${token} although nothing ended the lease of token ${job.seenToken}`
+        world.report('S3', id, text, [invoked, event])
       }
     }
   }

@@ -49,6 +49,10 @@ export function fence(world: World): Rule {
     if (known.writtenToken === token) {
       return world.report('S4', id, `two settles under token ${token} were both answered "written"`, evidence)
     }
+    if (known.lostTokens !== null && known.lostTokens.includes(token)) {
+      const text = `a settle under token ${token} was answered "written", but that lease was taken away`
+      return world.report('S4', id, text, evidence)
+    }
     if (world.moves && known.settledToken < token) {
       const text = `a settle under token ${token} was answered "written", but the store wrote nothing`
       return world.report('S4', id, text, evidence)

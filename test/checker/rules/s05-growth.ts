@@ -8,8 +8,6 @@ import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
 export function growth(world: World): Rule {
-  const { book } = world
-
   function on(event: HistoryEvent): void {
     if (event.type === 'answer') {
       if (world.invoked !== undefined) answered(event, world.invoked)
@@ -40,19 +38,15 @@ export function growth(world: World): Rule {
   }
 
   function answered(event: AnswerEvent, invoked: InvokeEvent): void {
-    if (event.reply.kind !== 'cycle') return
-    for (const { token, jobs } of event.reply.leases) {
-      for (const { id, attempt } of jobs) {
-        const job = book.jobs.get(id)
-        if (job === undefined) continue
-        if (token <= job.seenToken && invoked.seq > job.seenSeq) {
-          const text = `claimed under token ${token} after a claim under token ${job.seenToken} had been answered`
-          world.report('S5', id, text, [invoked, event])
-        }
-        if (world.moves && job.state === 'running' && job.token === token && job.attempt !== attempt) {
-          const text = `answered as attempt ${attempt}, but it is attempt ${job.attempt}`
-          world.report('S5', id, text, [job.lastMove, event])
-        }
+    for (const { id, token, attempt, job } of world.leased) {
+      if (job === undefined) continue
+      if (token <= job.seenToken && invoked.seq > job.seenSeq) {
+        const text = `claimed under token ${token} after a claim under token ${job.seenToken} had been answered`
+        world.report('S5', id, text, [invoked, event])
+      }
+      if (world.moves && job.state === 'running' && job.token === token && job.attempt !== attempt) {
+        const text = `answered as attempt ${attempt}, but it is attempt ${job.attempt}`
+        world.report('S5', id, text, [job.lastMove, event])
       }
     }
   }

@@ -1,5 +1,5 @@
 /** S6: a final job stays as it is, until it is forgotten; a dead one may also be replayed, by a call that is on record. */
-import { isFinal } from '../book.ts'
+import { isFinal, type Job } from '../book.ts'
 import type { AnswerEvent, HistoryEvent, InvokeEvent, MoveEvent } from '../history.ts'
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
@@ -37,18 +37,14 @@ export function finalIsFinal(world: World): Rule {
 
   /** Without moves: a claim that was sent after a client knew that the job is final. */
   function claimed(event: AnswerEvent, invoked: InvokeEvent): void {
-    if (event.reply.kind !== 'cycle') return
-    for (const { jobs } of event.reply.leases) {
-      for (const { id } of jobs) {
-        const finalSeq = book.finished.get(id)?.seq ?? finalSeqOf(id)
-        if (finalSeq === 0 || invoked.seq < finalSeq) continue
-        world.report('S6', id, 'it was claimed after it had been settled for good', [invoked, event])
-      }
+    for (const { id, job } of world.leased) {
+      const finalSeq = book.finished.get(id)?.seq ?? finalSeqOf(job)
+      if (finalSeq === 0 || invoked.seq < finalSeq) continue
+      world.report('S6', id, 'it was claimed after it had been settled for good', [invoked, event])
     }
   }
 
-  function finalSeqOf(id: string): number {
-    const job = book.jobs.get(id)
+  function finalSeqOf(job: Job | undefined): number {
     if (job === undefined || job.finalSeq === 0) return 0
     // It may have been dead for a while before the answer that said so.
     return calls.possibleSince('replay', job.seenSeq) ? 0 : job.finalSeq

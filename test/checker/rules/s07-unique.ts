@@ -30,12 +30,18 @@ export function uniqueKeys(world: World): Rule {
   const holders = new Map<string, Holder>()
   /** Without moves: who was answered "inserted" last, and when. */
   const inserted = new Map<string, { readonly job: string; readonly seq: number }>()
+  /** Without moves: keys whose holder may have been given another hold rule by a replace. */
+  const doubtful = new Set<string>()
 
   function on(event: HistoryEvent): void {
     if (event.type === 'move') {
       if (event.unique !== null) moved(event, event.unique)
     } else if (event.type === 'answer') {
       if (world.invoked?.call.kind === 'enqueue') answered(event, world.invoked)
+    } else if (event.type === 'invoke' && !world.moves && event.call.kind === 'enqueue') {
+      for (const { unique } of event.call.jobs) {
+        if (unique?.onConflict === 'replace' && unique.hold !== 'unfinished') doubtful.add(unique.key)
+      }
     }
   }
 
@@ -64,11 +70,13 @@ export function uniqueKeys(world: World): Rule {
   function answered(event: AnswerEvent, invoked: InvokeEvent): void {
     const { call } = invoked
     if (call.kind !== 'enqueue' || event.reply.kind !== 'enqueue') return
+    // A repeat is answered as the first try was, which may have come through although nobody heard of it.
+    const first = book.flushes.get(call.flush)?.first ?? invoked
     event.reply.jobs.forEach(({ id, outcome }, index) => {
       const unique = call.jobs[index]?.unique ?? null
-      if (unique === null) return
-      if (outcome === 'duplicate') refused(id, unique, invoked, event)
-      if (outcome === 'inserted' && !world.moves) noteInserted(id, unique, invoked, event)
+      if (unique === null || doubtful.has(unique.key)) return
+      if (outcome === 'duplicate') refused(id, unique, first, event)
+      if (outcome === 'inserted' && !world.moves) noteInserted(id, unique, first, event)
     })
   }
 
@@ -113,7 +121,7 @@ export function uniqueKeys(world: World): Rule {
     inserted.set(key, { job: id, seq: event.seq })
   }
 
-  return { name: 'S7', sees: ['move', 'answer'], on, end() {} }
+  return { name: 'S7', sees: ['move', 'answer', 'invoke'], on, end() {} }
 }
 
 function takes({ by, from }: MoveEvent, hold: Hold): boolean {

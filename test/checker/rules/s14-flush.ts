@@ -3,27 +3,13 @@
  * and one intent of the application becomes one job at most, under whatever ids the client sends it.
  */
 import { Aging } from '../aging.ts'
-import type {
-  AnswerEvent,
-  EnqueuedJob,
-  EnqueueReply,
-  HistoryEvent,
-  InvokeEvent,
-  MoveEvent,
-} from '../history.ts'
+import type { AnswerEvent, EnqueuedJob, HistoryEvent, InvokeEvent, MoveEvent } from '../history.ts'
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
-interface FlushMemory {
-  readonly jobs: readonly EnqueuedJob[]
-  replies: readonly EnqueueReply[] | null
-}
-
 export function flushes(world: World): Rule {
   const { book } = world
-  const known = new Map<string, FlushMemory>()
   const intents = new Map<string, string>()
-  const flushAging = new Aging<string>()
   const intentAging = new Aging<string>()
 
   function on(event: HistoryEvent): void {
@@ -37,22 +23,14 @@ export function flushes(world: World): Rule {
   }
 
   function asked(event: InvokeEvent, flush: string, jobs: readonly EnqueuedJob[]): void {
-    const oldMs = event.t - world.bounds.flushMemoryMs
-    flushAging.takeBefore(oldMs, (id) => known.delete(id))
-    intentAging.takeBefore(oldMs, (intent) => intents.delete(intent))
-    const before = known.get(flush)
-    if (before === undefined) {
-      known.set(flush, { jobs, replies: null })
-      flushAging.add(event.t, flush)
-      return
-    }
-    const differs = jobs.find((job, index) => before.jobs[index]?.id !== job.id)
-    if (differs !== undefined || jobs.length !== before.jobs.length) {
-      const id = differs?.id ?? null
-      world.report('S14', id, `flush ${flush} was repeated with other jobs than before`, [
-        book.flushes.get(flush)?.first ?? null,
-        event,
-      ])
+    intentAging.takeBefore(event.t - world.bounds.flushMemoryMs, (intent) => intents.delete(intent))
+    const first = book.flushes.get(flush)?.first
+    if (first === undefined || first.call.kind !== 'enqueue') return
+    const before = first.call.jobs
+    const differs = jobs.find((job, index) => before[index]?.id !== job.id)
+    if (differs !== undefined || jobs.length !== before.length) {
+      const text = `flush ${flush} was repeated with other jobs than before`
+      world.report('S14', differs?.id ?? null, text, [first, event])
     }
   }
 
@@ -60,7 +38,7 @@ export function flushes(world: World): Rule {
     const { call } = invoked
     const { reply } = event
     if (call.kind !== 'enqueue' || reply.kind !== 'enqueue') return
-    const memory = known.get(call.flush)
+    const memory = book.flushes.get(call.flush)
     reply.jobs.forEach(({ id, outcome }, index) => {
       const spec = call.jobs[index]
       if (spec === undefined) return
@@ -71,13 +49,15 @@ export function flushes(world: World): Rule {
       } else if (outcome === 'inserted' && id !== spec.id) {
         world.report('S14', spec.id, `it was inserted, but under the id ${id}`, [invoked, event])
       }
-      if (outcome === 'inserted' && spec.intent !== undefined) noteIntent(spec.intent, id, event)
+      // Where there are moves, its birth has told already.
+      if (!world.moves && outcome === 'inserted' && spec.intent !== undefined)
+        noteIntent(spec.intent, id, event)
     })
     if (memory !== undefined) memory.replies = reply.jobs
   }
 
   function born(event: MoveEvent): void {
-    if (book.knows(event.job)) {
+    if (world.wasBorn(event.job)) {
       world.report('S14', event.job, 'it was born a second time', [world.job?.lastMove ?? null, event])
     }
     const intent = world.job?.spec?.intent

@@ -19,7 +19,6 @@ interface Asked {
 }
 
 export function pauseAndCancel(world: World): Rule {
-  const { book } = world
   const settings = new Map<string, Setting>()
   const asked = new Map<string, Asked>()
 
@@ -86,17 +85,13 @@ export function pauseAndCancel(world: World): Rule {
   }
 
   function leased(queue: string, invoked: InvokeEvent, event: AnswerEvent): void {
-    if (event.reply.kind !== 'cycle') return
     const paused = surelyPaused(queue, invoked.seq)
-    for (const { jobs } of event.reply.leases) {
-      for (const { id } of jobs) {
-        if (paused)
-          world.report('S16', id, `claimed from the queue ${queue}, which is paused`, [invoked, event])
-        const job = book.jobs.get(id)
-        if (job === undefined || job.cancelledSeq === 0 || job.cancelledSeq > invoked.seq) continue
-        if (world.calls.possibleSince('replay', job.cancelledSeq)) continue
-        world.report('S16', id, 'claimed after its cancel had been acked', [invoked, event])
-      }
+    for (const { id, job } of world.leased) {
+      if (paused)
+        world.report('S16', id, `claimed from the queue ${queue}, which is paused`, [invoked, event])
+      if (job === undefined || job.cancelledSeq === 0 || job.cancelledSeq > invoked.seq) continue
+      if (world.calls.possibleSince('replay', job.cancelledSeq)) continue
+      world.report('S16', id, 'claimed after its cancel had been acked', [invoked, event])
     }
   }
 

@@ -11,7 +11,10 @@ import type { HistoryEvent, MoveEvent, SettingEvent } from '../history.ts'
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
+/** Rank and id stand here rather than in the move, because the heap compares them all the time. */
 interface Waiting {
+  readonly rank: number
+  readonly id: string
   readonly move: MoveEvent
   there: boolean
 }
@@ -44,7 +47,7 @@ export function order(world: World): Rule {
       if (event.by === 'claim' && event.crashes === 0) claimed(event)
     }
     if (event.to === 'ready' && event.crashes === 0) {
-      const entry = { move: event, there: true }
+      const entry = { rank: event.rank, id: event.job, move: event, there: true }
       waiting.set(event.job, entry)
       lineOf(event.queue).young.add(event.t, entry)
     }
@@ -61,7 +64,11 @@ export function order(world: World): Rule {
       line.old.pop()
       first = line.old.top()
     }
-    if (first === undefined || event.t - line.resumedAt <= overtakeMs || !ranksBefore(first.move, event))
+    if (
+      first === undefined ||
+      event.t - line.resumedAt <= overtakeMs ||
+      !ranksBefore(first, { rank: event.rank, id: event.job })
+    )
       return
     const since = Math.max(first.move.t, line.resumedAt)
     const text = `${event.job} was claimed before it, which ranks after it, when it had been claimable for ${event.t - since} ms`
@@ -79,7 +86,7 @@ export function order(world: World): Rule {
     if (line === undefined) {
       line = {
         young: new Aging(),
-        old: new Heap((a, b) => ranksBefore(a.move, b.move)),
+        old: new Heap<Waiting>(ranksBefore),
         paused: false,
         resumedAt: -Infinity,
       }
@@ -92,6 +99,6 @@ export function order(world: World): Rule {
 }
 
 /** Lower ranks go first; equal ones by id. */
-function ranksBefore(a: MoveEvent, b: MoveEvent): boolean {
-  return a.rank < b.rank || (a.rank === b.rank && a.job < b.job)
+function ranksBefore(a: Pick<Waiting, 'rank' | 'id'>, b: Pick<Waiting, 'rank' | 'id'>): boolean {
+  return a.rank < b.rank || (a.rank === b.rank && a.id < b.id)
 }

@@ -108,7 +108,8 @@ export class Reference {
       yield* this.#take()
     }
     this.#heal()
-    while (!this.#isDrained()) {
+    for (let step = 0; !this.#isDrained(); step++) {
+      if (step > 100_000) throw new Error('the reference does not come to an end')
       this.#step()
       yield* this.#take()
     }
@@ -130,7 +131,7 @@ export class Reference {
 
   #step(): void {
     const healed = this.#healed
-    this.#t += this.#chance.below(4)
+    this.#t += this.#chance.below(10)
     this.#sweep()
     // A call flies twice, there and back: fewer turns than this, and ever more would be under way.
     if (this.#flights.length > 0 && this.#chance.happens(this.#isIdle() ? 1 : 0.75)) {
@@ -151,6 +152,8 @@ export class Reference {
       ? (['promote', 'rescue', 'prune'] as const)
       : (['promote', 'rescue'] as const)
     for (const kind of kinds) this.#atOnce({ kind }, 'u')
+    // A pause that was still on its way when all was healed.
+    if (this.#healed && this.#chance.happens(0.1)) this.#atOnce({ kind: 'resume', queue: 'r' }, 'c')
   }
 
   #atOnce(call: Call, node: string): void {
@@ -194,6 +197,7 @@ export class Reference {
     if (reply?.kind === 'cycle') actor.strangers.push(...reply.leases.map((lease) => lease.token))
     if (call.kind === 'cycle' && call.settles.length > 0) this.#send({ ...call, claim: null }, actor)
     if (call.kind === 'register') actor.worker = ''
+    if (call.kind === 'heartbeat' && call.worker === actor.worker) actor.strangers.push(...call.strangers)
   }
 
   #answered(actor: Actor, { call, sentAt }: Flight, reply: Reply): void {
@@ -258,7 +262,7 @@ export class Reference {
       return this.#send({ kind: 'register', worker: actor.worker, leaseMs: LEASE_MS }, actor)
     }
     if (!actor.registered) return
-    if (this.#chance.happens(0.1)) {
+    if (this.#chance.happens(0.25)) {
       return this.#send(
         { kind: 'heartbeat', worker: actor.worker, strangers: actor.strangers.splice(0) },
         actor,

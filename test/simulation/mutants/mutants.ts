@@ -1,0 +1,285 @@
+/**
+ * Bugs that others had, and near misses of our own, each as a small change to the sources. A simulation that does not
+ * notice them would not notice them in us either. `find` must stand in the file exactly once: a mutant that no longer
+ * fits its source is an error, not a pass.
+ */
+export interface Mutant {
+  readonly name: string
+  /** Whose bug it was, or why we might make it. */
+  readonly from: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+const LEASES = 'src/stores/memory/leases.ts'
+const STATE = 'src/stores/memory/state.ts'
+const CORE = 'src/stores/memory/core.ts'
+const SHELVES = 'src/stores/memory/shelves.ts'
+const KEYS = 'src/stores/memory/unique-keys.ts'
+const UPKEEP = 'src/stores/memory/upkeep.ts'
+const ADMIN = 'src/stores/memory/admin.ts'
+const SESSION = 'src/worker/session.ts'
+const WORKER = 'src/worker/worker.ts'
+
+export const MUTANTS: readonly Mutant[] = [
+  // ── the fence ──────────────────────────────────────────────────────────────
+  {
+    name: 'no fence',
+    from: 'Celery #7918: a zombie wakes up and commits',
+    file: LEASES,
+    find: '    this.#leases.delete(lease.token)\n    this.#revoked.add(lease.token)\n',
+    replace: '',
+  },
+  {
+    name: 'any worker settles',
+    from: 'bee-queue, asynq: no owner check on finish',
+    file: LEASES,
+    find: "    if (lease.worker !== worker) return 'lost'\n",
+    replace: '',
+  },
+  {
+    name: 'settle is not idempotent',
+    from: 'failures.md 32: a repeated settle acts twice',
+    file: LEASES,
+    find: '    lease.open[entry.position] = null\n    entry.lease = null\n    if (--lease.left === 0) this.#leases.delete(lease.token)',
+    replace: '    if (--lease.left === 0) this.#leases.delete(lease.token)',
+  },
+  {
+    name: 'a count decides that a lease is finished',
+    from: 'failures.md 32: a client\'s "that was the last one"',
+    file: CORE,
+    find: "  if (entry === 'already' || entry === 'lost') return entry\n  state.settle(",
+    replace:
+      "  const counted = state.leases.get(request.token)\n  if (entry === 'already' && counted !== undefined && --counted.left === 0) state.leases.revoke(counted)\n  if (entry === 'already' || entry === 'lost') return entry\n  state.settle(",
+  },
+  {
+    name: 'a rescued worker goes on claiming',
+    from: 'failures.md 31: a zombie claims a lease that no rescue ever finds',
+    file: CORE,
+    find: 'const leases = alive && request.claim !== null',
+    replace: 'const leases = request.claim !== null',
+  },
+  {
+    name: 'tokens are used again',
+    from: 'a token made from something that can go back',
+    file: LEASES,
+    find: 'const token = ++this.#lastToken as Token',
+    replace: 'const token = ((++this.#lastToken % 97) + 1) as Token',
+  },
+  // ── rescue ─────────────────────────────────────────────────────────────────
+  {
+    name: 'rescue by age',
+    from: 'Oban Lifeline, hexpm #1825: live jobs run twice',
+    file: LEASES,
+    find: 'return worker === undefined || worker.expiresAt <= nowMs',
+    replace: 'return worker === undefined || lease.claimedAt + 10_000 <= nowMs',
+  },
+  {
+    name: 'rescue trusts what it read before',
+    from: 'River #1302: a slow rescuer overwrites a job that has finished meanwhile',
+    file: UPKEEP,
+    find: 'for (const lease of state.leases.orphaned(now)) {',
+    replace:
+      'const remembered = state as unknown as { seen?: ReturnType<typeof state.leases.orphaned> }\n  const before = remembered.seen ?? []\n  remembered.seen = state.leases.orphaned(now).map((one) => ({ ...one, open: [...one.open] }))\n  for (const lease of before) {',
+  },
+  {
+    name: 'nobody rescues',
+    from: 'graphile-worker #222: held for hours',
+    file: 'src/maintenance/rescuer.ts',
+    find: 'if (leader.seenForMs < leaseMs)',
+    replace: 'if (leader.seenForMs < leaseMs * 1e6)',
+  },
+  {
+    name: 'leases of missing workers are not found',
+    from: 'failures.md 31: rescue takes expired workers only',
+    file: LEASES,
+    find: 'return worker === undefined || worker.expiresAt <= nowMs',
+    replace: 'return worker !== undefined && worker.expiresAt <= nowMs',
+  },
+  {
+    name: 'a rescued job keeps nothing of its crash',
+    from: 'failures.md 19: a poison job is not counted',
+    file: STATE,
+    find: '    entry.crashes++\n',
+    replace: '',
+  },
+  // ── attempts and outcomes ──────────────────────────────────────────────────
+  {
+    name: 'a release burns the attempt',
+    from: 'Celery #7339: shutdown costs an attempt',
+    file: STATE,
+    find: "cancelled', { reason: entry.cancel.reason })\n    entry.attempt--\n    this.shelves.take(entry)",
+    replace: "cancelled', { reason: entry.cancel.reason })\n    this.shelves.take(entry)",
+  },
+  {
+    name: 'a snooze burns the attempt',
+    from: 'BullMQ: moveToDelayed counts',
+    file: STATE,
+    find: "      case 'snooze':\n        entry.attempt--\n",
+    replace: "      case 'snooze':\n",
+  },
+  {
+    name: 'a retry is written as completed',
+    from: 'an outcome mapped to the wrong state',
+    file: STATE,
+    find: "      case 'retry':\n        return this.schedule(entry, settlement.delayMs, settlement.error)",
+    replace: "      case 'retry':\n        return this.finish(entry, 'completed', {})",
+  },
+  {
+    name: 'a settle that failed is not repeated',
+    from: 'failures.md 6: the job stays running for ever',
+    file: 'src/worker/settling.ts',
+    find: '    this.#waiting.unshift(...taken)\n',
+    replace: '    void taken\n',
+  },
+  // ── enqueue ────────────────────────────────────────────────────────────────
+  {
+    name: 'an enqueue is repeated with new ids',
+    from: 'failures.md 7: the answer is lost and the enqueue is repeated',
+    file: 'src/client/enqueuer.ts',
+    find: '(store) => store.enqueue(flush)',
+    replace:
+      '(store) =>\n      store.enqueue({ id: ids.flush(), jobs: jobs.map((job) => ({ ...job, id: ids.job() })) })',
+  },
+  {
+    name: 'a repeated flush is forgotten',
+    from: 'failures.md 7: insert without a memory',
+    file: CORE,
+    find: '  if (remembered !== undefined) return remembered.answers ?? flush.jobs.map(insertedAnswer)\n  refuse(state, flush)\n',
+    replace: '  void remembered\n  void refuse\n',
+  },
+  {
+    name: 'an acked enqueue is dropped',
+    from: 'kombu: an un-acked write',
+    file: CORE,
+    find: '  return insertedAnswer(job)\n}\n\nfunction insertUnique',
+    replace:
+      "  const lost = state.shelves.jobs.get(job.id)\n  if (lost !== undefined && lost.state === 'scheduled' && lost.dueAt % 7 < 1) {\n    state.shelves.scheduled.delete(lost)\n    state.shelves.jobs.delete(job.id)\n  }\n  return insertedAnswer(job)\n}\n\nfunction insertUnique",
+  },
+  {
+    name: 'the payload is changed on the way',
+    from: 'failures.md 16: JSON that is not what was given',
+    file: 'src/worker/execute.ts',
+    find: 'JSON.parse(attempt.job.payload)',
+    replace: 'JSON.parse(attempt.job.payload.replace(\'"deaf":true\', \'"deaf":false\'))',
+  },
+  // ── unique keys ────────────────────────────────────────────────────────────
+  {
+    name: 'a unique key is freed too early',
+    from: 'a key freed at the claim',
+    file: KEYS,
+    find: "unique.hold.while === 'ready' ? isWaiting(entry.state) : !isFinal(entry.state)",
+    replace: 'isWaiting(entry.state)',
+  },
+  {
+    name: 'a finished job keeps its unique key',
+    from: 'Oban #424: the key stays taken by a dead job',
+    file: KEYS,
+    find: "unique.hold.while === 'ready' ? isWaiting(entry.state) : !isFinal(entry.state)",
+    replace: 'true',
+  },
+  {
+    name: 'a unique key is not asked for',
+    from: 'check and insert in two steps',
+    file: CORE,
+    find: 'const holderId = state.keys.holderOf(unique.key, state.now())',
+    replace:
+      'const holderId = state.now() % 3 < 1 ? undefined : state.keys.holderOf(unique.key, state.now())',
+  },
+  // ── pause and cancel ───────────────────────────────────────────────────────
+  {
+    name: 'pause is ignored by workers that came after it',
+    from: 'BullMQ #4729: pause is lost after a reconnect',
+    file: CORE,
+    find: 'if (shelf === undefined || shelf.paused) return []',
+    replace: 'if (shelf === undefined || (shelf.paused && worker.charCodeAt(35) % 2 === 0)) return []',
+  },
+  {
+    name: 'a cancelled job comes back',
+    from: 'cancel is forgotten when the attempt fails',
+    file: STATE,
+    find: 'if (entry.cancel !== null && comesBack(settlement))',
+    replace: "if (entry.cancel !== null && comesBack(settlement) && settlement.type !== 'retry')",
+  },
+  {
+    name: 'cancel leaves a waiting job where it is',
+    from: 'a cancel that only marks',
+    file: ADMIN,
+    find: "    state.finish(entry, 'cancelled', { reason })\n    return 'cancelled'",
+    replace: "    entry.cancel = { reason }\n    return 'cancelled'",
+  },
+  // ── order ──────────────────────────────────────────────────────────────────
+  {
+    name: 'priorities are ignored',
+    from: 'rank without the head start',
+    file: 'src/stores/memory/entry.ts',
+    find: 'export const byRank = (a: Entry, b: Entry): number => a.rank - b.rank || compareIds(a, b)',
+    replace: 'export const byRank = (a: Entry, b: Entry): number => a.dueAt - b.dueAt || compareIds(a, b)',
+  },
+  {
+    name: 'a job vanishes from its shelf',
+    from: 'Sidekiq: popped and not pushed',
+    file: SHELVES,
+    find: '    entry.state = to\n    this.#shelve(entry)\n    this.#keys',
+    replace:
+      "    entry.state = to\n    if (from === 'running' && to === 'ready') this.queue(entry.job.queue).counts.ready++\n    else this.#shelve(entry)\n    this.#keys",
+  },
+  {
+    name: 'counters drift',
+    from: 'failures.md S15: a path that forgets to count',
+    file: SHELVES,
+    find: '    this.queue(entry.job.queue).counts[state]--\n    this.#gone(entry)',
+    replace: '    this.#gone(entry)',
+  },
+  // ── life of a worker ───────────────────────────────────────────────────────
+  {
+    name: 'a stranger is released while its answer travels',
+    from: "postgres.md: release only what is older than the claim's deadline, and seen twice",
+    file: SESSION,
+    find: 'const provenMs = 2 * this.#parts.callTimeoutMs',
+    replace: 'const provenMs = -1',
+  },
+  {
+    name: 'strangers are never released',
+    from: 'a claim whose reply was lost is held for ever',
+    file: SESSION,
+    find: 'const provenMs = 2 * this.#parts.callTimeoutMs',
+    replace: 'const provenMs = Infinity',
+  },
+  {
+    name: 'silently dead after an outage',
+    from: 'BullMQ #4585, Celery #8030: the loop ends with the first error',
+    file: WORKER,
+    find: '      await this.#backoff.pause(begunMs)\n',
+    replace: '      await new Promise(() => undefined)\n',
+  },
+  {
+    name: 'an empty answer is believed for ever',
+    from: 'a lost wake-up without a poll behind it',
+    file: 'src/worker/intake.ts',
+    find: '    for (const queue of this.#queues) this.#revive(queue)\n',
+    replace: '',
+  },
+  {
+    name: 'stop forgets what it holds',
+    from: 'langfuse #16966: SIGTERM holds jobs',
+    file: WORKER,
+    find: "    for (const attempt of this.#waiting.splice(0)) this.#conclude(attempt, { type: 'interrupted' })\n",
+    replace: '    this.#waiting.splice(0)\n',
+  },
+  {
+    name: 'stop leaves what still runs',
+    from: 'Celery #7339: SIGTERM loses jobs',
+    file: WORKER,
+    find: "    for (const attempt of this.#open()) this.#giveUp(attempt, attempt.abortedFor ?? 'shutdown')\n",
+    replace: '',
+  },
+  {
+    name: 'a lost lease goes unnoticed',
+    from: 'a worker that does not look at what the heartbeat says',
+    file: SESSION,
+    find: '    if (!answer.alive) this.#die(worker)\n    // Leases',
+    replace: '    // Leases',
+  },
+]
