@@ -41,7 +41,7 @@ export class Recorder {
   }
 
   write(event: Unstamped<HistoryEvent>): void {
-    this.#sink({ seq: this.#seq++, t: this.#now(), ...event } as HistoryEvent)
+    this.#sink({ seq: this.#seq++, t: this.#now(), ...event })
   }
 
   #now(): number {

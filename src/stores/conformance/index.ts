@@ -27,12 +27,12 @@ import { settleTopic } from './settle.ts'
 import { subscribeTopic } from './subscribe.ts'
 import type { Runner, Topic } from './suite.ts'
 import { Harness } from './support.ts'
-import type { StoreUnderTest } from './under-test.ts'
+import type { StoreUnderTest } from './subject.ts'
 import { uniqueConflictsTopic } from './unique-conflicts.ts'
 import { uniqueHoldsTopic } from './unique-holds.ts'
 
 export type { Runner } from './suite.ts'
-export type { StoreUnderTest } from './under-test.ts'
+export type { StoreUnderTest } from './subject.ts'
 
 export interface ConformanceOptions {
   /** A fresh store, empty and opened; called once for each test. */

@@ -23,7 +23,7 @@ import type {
   SettleRequest,
   Store,
 } from '../store.ts'
-import type { StoreUnderTest } from './under-test.ts'
+import type { StoreUnderTest } from './subject.ts'
 
 export const SECOND_MS = 1_000
 export const MINUTE_MS = 60_000
