@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import {
   alone,
+  busy,
   letPromisesRun,
   refused,
   replyLost,
@@ -49,6 +50,26 @@ describe('an enqueue while the store is away', () => {
     const handle = await world.run(enqueued)
     expect(world.nowMs).toBeLessThanOrEqual(10_000)
     expect(await handle.state()).toBe('ready')
+  })
+
+  test('succeeds soon where only its first request was lost', async () => {
+    const { hf, line, world } = alone()
+    line.fail('enqueue', requestLost, 1)
+    await world.run(hf.job({ name: 'mail', run }).enqueue())
+    expect(world.nowMs).toBeLessThanOrEqual(3_100)
+    expect(await world.counts()).toEqual({ ready: 1 })
+  })
+
+  test('succeeds where the store is alive but slow', async () => {
+    const { hf, line, world, clock } = alone()
+    line.fail('enqueue', async (perform) => {
+      await busy(clock, 5_000)
+      return perform()
+    })
+    await world.run(hf.job({ name: 'mail', run }).enqueue())
+    expect(world.nowMs).toBeLessThanOrEqual(10_000)
+    expect(await world.counts()).toEqual({ ready: 1 })
+    await world.advance(10_000)
   })
 
   test('succeeds where the store could not be opened at first', async () => {

@@ -26,7 +26,7 @@ export interface ConnectionParts {
 
 const FIRST_BACKOFF_MS = 50
 /** A try that hangs is given up for the next one while there is time: its request or its answer may just be lost. */
-const TRY_MS = 3_000
+const FIRST_TRY_MS = 3_000
 const LONGEST_BACKOFF_MS = 2_000
 /** What nobody depends on need not hold up a stop for long. */
 const GOODBYE_MS = 2_000
@@ -91,11 +91,15 @@ export class Connection {
   ): Promise<T> {
     const { clock, random } = this.#parts
     const deadlineMs = clock.monotonicMs() + timeoutMs
+    let tryMs = FIRST_TRY_MS
     for (let backoffMs = FIRST_BACKOFF_MS; ; backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)) {
+      const triedMs = clock.monotonicMs()
       try {
-        return await this.call(doing, work, Math.max(1, Math.min(TRY_MS, deadlineMs - clock.monotonicMs())))
+        return await this.call(doing, work, Math.max(1, Math.min(tryMs, deadlineMs - triedMs)))
       } catch (error) {
         if (!isUnreachable(error)) throw error
+        // Perhaps nothing was lost, and the store is only slow: the next try has more time.
+        if (clock.monotonicMs() - triedMs >= tryMs) tryMs *= 2
         const pauseMs = backoffMs * (0.5 + random.float() / 2)
         if (clock.monotonicMs() + pauseMs >= deadlineMs) throw error
         // Cut short by a close, which the next try then tells.

@@ -145,6 +145,14 @@ describe("a handle's cancel", () => {
     expect(await handle.cancel()).toBe(false)
     expect(await handle.state()).toBe('completed')
   })
+
+  test('keeps the reason of the first, and tells the second that it was too late', async () => {
+    const { hf, world } = alone()
+    const handle = await hf.job({ name: 'job', run: () => undefined }).enqueue()
+    expect(await handle.cancel('first')).toBe(true)
+    expect(await handle.cancel('second')).toBe(false)
+    expect(await world.record(handle.id)).toMatchObject({ reason: 'first' })
+  })
 })
 
 describe("a handle's watch", () => {

@@ -35,7 +35,7 @@ export function jobObject(core: Core, name: string): UntypedJob {
     }) as UntypedJob['enqueueMany'],
     with: (...[input, options]): Item => ({ kind: 'item', job: name, input, options: options ?? {} }),
     async get(id) {
-      const record = await core.connection.call(`read job ${id}`, (store) => store.admin.get(id as JobId))
+      const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
       return record?.name === name ? jobHandle(core, id, name, null) : null
     },
   }

@@ -69,12 +69,13 @@ class Storm {
       if (this.chance(0.3)) process.line.mend()
       process.line.losesHints = this.chance(0.3)
     }
-    const victim = this.#up[this.random.uint32() % this.#up.length]
-    if (victim !== undefined && this.chance(0.1)) {
+    const victim = this.#up[this.random.uint32() % this.#up.length]!
+    const fate = this.random.float()
+    if (fate < 0.1) {
       this.#up = this.#up.filter((process) => process !== victim)
       victim.kill()
       await this.join()
-    } else if (victim !== undefined && this.chance(0.1)) {
+    } else if (fate < 0.2) {
       victim.freeze()
       await this.world.advance(this.random.float() * 20_000)
       victim.thaw()

@@ -96,19 +96,16 @@ export class Fleet {
     const process = this.#process('worker')
     const hf = simulatedHoldfast(plan, process, this.#remote(process), seededRandom(world.random.uint32()))
     defineWork(hf, process, recorder)
-    recorder.write({
-      type: 'node',
-      what: 'started',
-      node: process.name,
-      queues: plan.queues,
-      slots: plan.concurrency,
-      upkeep: true,
-    })
     const { concurrency, leaseMs, pollMs, graceMs } = plan
     const begin = (): Promise<RunningWorker> =>
       hf.work({ concurrency, lease: leaseMs, poll: pollMs, grace: graceMs }).catch(() => begin())
     const worker = begin()
-    void worker.then((running) => tellWorkerOf(hf, () => running.id))
+    void worker.then((running) => {
+      tellWorkerOf(hf, () => running.id)
+      // From here on it counts as a worker: how long a start takes while the store is away is nobody's promise.
+      const { queues, concurrency: slots } = plan
+      recorder.write({ type: 'node', what: 'started', node: process.name, queues, slots, upkeep: true })
+    })
     this.#members.push({ process, worker, stopping: false })
   }
 

@@ -18,8 +18,8 @@ export async function judge(seed: number, minutes: number): Promise<Judged> {
   const { plan, simulatedMs } = await simulate({ seed, minutes, sink: (event) => history.push(event) })
   const verdict = check(history, {
     leaseMs: plan.leaseMs,
-    // Suspects come one at a time, and what piled up during the faults has to be worked off first.
-    starveMs: 120_000,
+    // What piled up during the faults has to be worked off first, which takes a small fleet longer.
+    starveMs: 60_000 + 240_000 / (plan.workers * plan.concurrency),
   })
   return { seed, plan, simulatedMs, history, verdict }
 }

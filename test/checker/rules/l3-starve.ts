@@ -1,6 +1,6 @@
 /**
  * L3: in the healed part no job waits longer than the bound: ready while a live worker reads its unpaused queue, or due
- * but not promoted while a node does the upkeep.
+ * but not promoted while a node does the upkeep. Suspects are exempt: they come one at a time, however many there are.
  */
 import type { Job } from '../book.ts'
 import type { HistoryEvent, MoveEvent } from '../history.ts'
@@ -49,7 +49,9 @@ export function starvation(world: World): Rule {
   function healed(t: number): void {
     healedAt = t
     reread(t)
-    for (const job of book.jobs.values()) if (job.state === 'ready') lineOf(job.queue).ready.set(job.id, t)
+    for (const job of book.jobs.values()) {
+      if (job.state === 'ready' && !isSuspect(job.lastMove)) lineOf(job.queue).ready.set(job.id, t)
+    }
   }
 
   function moved(event: MoveEvent): void {
@@ -62,7 +64,7 @@ export function starvation(world: World): Rule {
     }
     if (event.from === 'scheduled' && event.by === 'promote' && job !== undefined)
       judgeDue(job, event.t, event)
-    if (event.to === 'ready') lineOf(event.queue).ready.set(event.job, event.t)
+    if (event.to === 'ready' && !isSuspect(event)) lineOf(event.queue).ready.set(event.job, event.t)
   }
 
   function judge(job: string, line: Line, since: number, t: number, event: HistoryEvent | null): boolean {
@@ -117,4 +119,8 @@ export function starvation(world: World): Rule {
   }
 
   return { name: 'L3', sees: ['move', 'setting', 'node', 'stop', 'phase'], on, end: ended }
+}
+
+function isSuspect(move: MoveEvent | null): boolean {
+  return move !== null && move.crashes > 0
 }

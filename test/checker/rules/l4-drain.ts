@@ -7,6 +7,9 @@ import type { HistoryEvent, SnapshotEvent, StopEvent } from '../history.ts'
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
+/** No node has an empty name. */
+const EVERYBODY = ''
+
 interface Stop {
   readonly begin: StopEvent
   deadline: number
@@ -15,6 +18,8 @@ interface Stop {
 export function drain(world: World): Rule {
   const { book, fleet, bounds } = world
   const stops = new Map<string, Stop>()
+  /** For whom the store is away right now. */
+  const away = new Set<string>()
   /** Without moves: workers that have stopped and should hold nothing. */
   const stopped = new Map<string, StopEvent>()
 
@@ -28,6 +33,9 @@ export function drain(world: World): Rule {
       case 'unknown':
         return excuse(event.node)
       case 'store':
+        if (event.what === 'down') away.add(event.node ?? EVERYBODY)
+        else away.delete(event.node ?? EVERYBODY)
+        return excuse(event.node)
       case 'fault':
         return excuse(event.node)
       case 'node':
@@ -42,6 +50,7 @@ export function drain(world: World): Rule {
   }
 
   function begun(event: Extract<StopEvent, { what: 'begin' }>): void {
+    if (away.has(EVERYBODY) || away.has(event.node)) return
     const deadline = event.t + event.graceMs + bounds.stopSlackMs + bounds.epsilonMs
     const stop = stops.get(event.node)
     if (stop === undefined) stops.set(event.node, { begin: event, deadline })

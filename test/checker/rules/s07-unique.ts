@@ -2,7 +2,7 @@
  * S7: a unique key has one live holder at most, and is free as soon as its holder no longer holds it. Who is entitled to a
  * key is worked out here from the hold rule and the states; what the store says of it is only compared with that.
  *
- * A key is taken at birth, by a replay (unless it is held for a time), and anew by a replace. `ready` is lost at the
+ * A key is taken at birth, and anew by a replay and by a replace. `ready` is lost at the
  * claim and does not come back with a release; a time runs on whatever becomes of the job.
  */
 import { isFinal, isWaiting } from '../book.ts'
@@ -47,7 +47,7 @@ export function uniqueKeys(world: World): Rule {
 
   function moved(event: MoveEvent, { key, hold, held }: NonNullable<MoveEvent['unique']>): void {
     const before = holders.get(key)
-    if (takes(event, hold)) {
+    if (takes(event)) {
       if (before !== undefined && before.job !== event.job && before.untilMs > event.t) {
         const text = `${event.by} gave it the key "${key}", which ${before.job} holds`
         world.report('S7', event.job, text, [before.taken, event])
@@ -124,8 +124,8 @@ export function uniqueKeys(world: World): Rule {
   return { name: 'S7', sees: ['move', 'answer', 'invoke'], on, end() {} }
 }
 
-function takes({ by, from }: MoveEvent, hold: Hold): boolean {
-  return from === null || by === 'replace' || (by === 'replay' && typeof hold !== 'number')
+function takes({ by, from }: MoveEvent): boolean {
+  return from === null || by === 'replace' || by === 'replay'
 }
 
 function keeps(hold: Hold, state: State | null): boolean {

@@ -292,9 +292,8 @@ export class ReferenceStore {
       if (entry.state !== 'dead' || !chosen(entry) || action !== 'replay') continue
       const { unique } = entry.spec
       const key = unique === null ? undefined : this.#keys.get(unique.key)
-      const timed = typeof unique?.hold === 'number'
-      if (!timed && key !== undefined && key.untilMs > this.#now()) continue
-      if (!timed) this.#takeKey(entry)
+      if (key !== undefined && key.id !== entry.id && key.untilMs > this.#now()) continue
+      this.#takeKey(entry)
       Object.assign(entry, { attempt: 0, crashes: 0, cancelled: false })
       this.#delay(entry, 0)
       this.#move(entry, 'replay', 'ready')

@@ -139,7 +139,8 @@ export class Reference {
     }
     const actor = this.#chance.pick(this.#actors)
     if (!healed && this.#chance.happens(this.#faults / 10)) return this.#strike(actor)
-    if (!healed && this.#chance.happens(0.3)) return this.#client()
+    // Seldom enough that the workers keep up.
+    if (!healed && this.#chance.happens(0.12)) return this.#client()
     if (!actor.up) this.#start(actor)
     else if (!actor.frozen) this.#work(actor)
   }
