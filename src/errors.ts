@@ -20,7 +20,7 @@ export const ERROR_HINTS = {
   HF_NOT_JSON: 'Pass only what JSON can hold; the message names the path and what to pass instead.',
   HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it.',
   HF_PARTIAL_ENQUEUE:
-    'Everything else was enqueued: correct the inputs listed in `failures` and enqueue those again.',
+    'Everything else that was read is enqueued: correct the inputs listed in `failures` and enqueue those again, and all from `stoppedAt` on.',
   HF_STORE_UNREACHABLE:
     'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
@@ -70,7 +70,7 @@ export interface EnqueueFailure {
   readonly error: Error
 }
 
-/** Some of many inputs were refused or not written; all others are enqueued. */
+/** Some of many inputs were refused or not written; all others that were read are enqueued. */
 export class PartialEnqueueError extends HoldfastError {
   override readonly name = 'PartialEnqueueError'
   readonly inserted: number
@@ -78,21 +78,26 @@ export class PartialEnqueueError extends HoldfastError {
   /** How many failed; `failures` lists the first 1,000 of them by index. */
   readonly failed: number
   readonly failures: readonly EnqueueFailure[]
+  /** Where reading stopped because the store failed: no input from this index on is enqueued. Null where all were read. */
+  readonly stoppedAt: number | null
 
   constructor(
-    counts: { inserted: number; duplicates: number; failed: number },
+    counts: { inserted: number; duplicates: number; failed: number; stoppedAt?: number | null },
     failures: readonly EnqueueFailure[],
   ) {
     const first = failures[0]
     const example =
       first === undefined ? '' : ` First, at index ${first.index}: ${sentence(first.error.message)}`
-    super('HF_PARTIAL_ENQUEUE', `${counts.failed} of the jobs could not be enqueued.${example}`, {
+    const { stoppedAt = null } = counts
+    const stop = stoppedAt === null ? '' : ` Reading stopped at index ${stoppedAt}, because the store failed.`
+    super('HF_PARTIAL_ENQUEUE', `${counts.failed} of the jobs could not be enqueued.${example}${stop}`, {
       cause: first?.error,
     })
     this.inserted = counts.inserted
     this.duplicates = counts.duplicates
     this.failed = counts.failed
     this.failures = failures
+    this.stoppedAt = stoppedAt
   }
 }
 

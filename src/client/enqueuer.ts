@@ -66,9 +66,10 @@ export class Enqueuer {
   }
 
   /**
-   * Any number, in flushes that are bounded in size and in flight. An input that is refused, or a flush that could not
-   * be written, never keeps the others from being enqueued; the error at the end lists each by its index. Where the
-   * inputs themselves break off, all that came before is enqueued, and the break is listed at the index it came at.
+   * Any number, in flushes that are bounded in size and in flight. An input that is refused never keeps the others from
+   * being enqueued; the error at the end lists each by its index. Where the inputs themselves break off, all that came
+   * before is enqueued, and the break is listed at the index it came at. A store that fails to its deadline ends the
+   * reading: the inputs may have no end.
    */
   async many(
     definition: JobDefinition,
@@ -76,6 +77,7 @@ export class Enqueuer {
     options: EnqueueOptions,
     onEnqueued: (answer: EnqueueAnswer, index: number) => void,
   ): Promise<ManyCounts> {
+    this.#refuseOptions(definition, options)
     const tally = new Tally(onEnqueued)
     const inFlight = new Set<Promise<void>>()
     let batch: { index: number; job: NewJob }[] = []
@@ -97,6 +99,10 @@ export class Enqueuer {
         }
         index++
         if (batch.length === MAX_BATCH) await send()
+        if (tally.storeFailed) {
+          tally.stoppedAt = index
+          break
+        }
       }
     } catch (error) {
       tally.failed(index, error)
@@ -111,8 +117,24 @@ export class Enqueuer {
       const answers = await this.#flush(batch.map((one) => one.job))
       batch.forEach(({ index }, at) => tally.enqueued(answers[at] as EnqueueAnswer, index))
     } catch (error) {
+      tally.storeFailed = true
       for (const { index } of batch) tally.failed(index, error)
     }
+  }
+
+  /** Options that cannot work are refused once, not for each of a million inputs. */
+  #refuseOptions(definition: JobDefinition, options: EnqueueOptions): void {
+    const { ids, queues } = this.#parts
+    const plain = { ...definition, unique: undefined }
+    newJob({
+      id: ids.job(),
+      definition: plain,
+      input: null,
+      payload: 'null',
+      options,
+      queues,
+      inherited: undefined,
+    })
   }
 
   /** A promise only where the job's schema is asynchronous: a million awaits are not free. */
@@ -154,6 +176,10 @@ function describe(jobs: readonly NewJob[]): string {
 }
 
 class Tally {
+  /** A flush could not be written. */
+  storeFailed = false
+  /** The index from which on nothing was read any more. */
+  stoppedAt: number | null = null
   readonly #onEnqueued: (answer: EnqueueAnswer, index: number) => void
   readonly #failures: EnqueueFailure[] = []
   #inserted = 0
@@ -179,6 +205,6 @@ class Tally {
     const counts = { inserted: this.#inserted, duplicates: this.#duplicates }
     if (this.#failed === 0) return counts
     const failures = this.#failures.sort((a, b) => a.index - b.index)
-    throw new PartialEnqueueError({ ...counts, failed: this.#failed }, failures)
+    throw new PartialEnqueueError({ ...counts, failed: this.#failed, stoppedAt: this.stoppedAt }, failures)
   }
 }

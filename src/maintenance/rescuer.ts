@@ -4,7 +4,7 @@
  */
 import type { Core } from '../client/core.ts'
 import type { RescueAnswer } from '../stores/store.ts'
-import { AT_ONCE_MS, BATCH, type Duty } from './duty.ts'
+import { AT_ONCE_MS, BATCH, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
 import type { Leader } from './leader.ts'
 
 export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
@@ -13,7 +13,11 @@ export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
     name: 'rescue',
     async run() {
       if (leader.seenForMs < leaseMs) return { againInMs: sweepMs }
-      const answer = await core.connection.call('rescue lost jobs', (store) => store.upkeep.rescue(BATCH))
+      const answer = await core.connection.call(
+        'rescue lost jobs',
+        (store) => store.upkeep.rescue(BATCH),
+        DUTY_TIMEOUT_MS,
+      )
       tell(core, answer)
       return {
         againInMs: answer.jobs.length >= BATCH ? AT_ONCE_MS : sweepMs * (0.8 + core.random.float() * 0.2),

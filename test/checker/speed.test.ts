@@ -6,7 +6,7 @@ import { BOUNDS } from './testing/broken.ts'
 import { Reference } from './testing/reference.ts'
 
 const EVENTS = Number(process.env['CHECKER_EVENTS'] ?? 100_000)
-const STEPS_PER_EVENT = 0.57
+const STEPS_PER_EVENT = 0.62
 
 /** The reference makes its events as they are asked for, so its own time is taken off, measured on the same run. */
 test('a long history is judged in one pass', { timeout: 600_000 }, () => {

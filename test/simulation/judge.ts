@@ -18,6 +18,8 @@ export async function judge(seed: number, minutes: number): Promise<Judged> {
   const { plan, simulatedMs } = await simulate({ seed, minutes, sink: (event) => history.push(event) })
   const verdict = check(history, {
     leaseMs: plan.leaseMs,
+    // A process that takes over the upkeep waits for the old leader's term to end, and watches the store for one lease.
+    failoverMs: plan.leaseMs + Math.min(10_000, plan.leaseMs / 2) + 2_000,
     // What piled up during the faults has to be worked off first, which takes a small fleet longer.
     starveMs: 60_000 + 240_000 / (plan.workers * plan.concurrency),
   })

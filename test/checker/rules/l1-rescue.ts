@@ -11,122 +11,125 @@ import type { FaultEvent, HistoryEvent, NodeEvent, SnapshotEvent, StoreEvent } f
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
-export function rescue(world: World): Rule {
-  const { book, fleet, bounds } = world
+export class Rescue implements Rule {
+  readonly name = 'L1'
+  readonly sees = ['move', 'answer', 'lease', 'phase', 'store', 'fault', 'node', 'snapshot'] as const
+  readonly #world: World
   /** Nobody disturbed the upkeep since. */
-  let quietSince = 0
+  #quietSince = 0
   /** A node that did the upkeep went, but not the last one. */
-  let changedAt = -Infinity
-  let storeUp = true
-  let over = false
+  #changedAt = -Infinity
+  #storeUp = true
+  #over = false
 
-  function on(event: HistoryEvent): void {
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
     switch (event.type) {
       case 'move':
-        if (world.job?.state === 'running') judge(world.job, event)
+        if (this.#world.job?.state === 'running') this.#judge(this.#world.job, event)
         return
       case 'answer':
       case 'lease':
-        return renewed(event)
+        return this.#renewed(event)
       case 'phase':
-        if (event.phase === 'end') return ended()
-        return disturbed(event)
+        if (event.phase === 'end') return this.#ended()
+        return this.#disturbed(event)
       case 'store':
       case 'fault':
-        if (concernsUpkeep(event)) disturbed(event)
-        if (event.type === 'store' && event.node === undefined) storeUp = event.what === 'up'
+        if (this.#concernsUpkeep(event)) this.#disturbed(event)
+        if (event.type === 'store' && event.node === undefined) this.#storeUp = event.what === 'up'
         return
       case 'node':
-        return changed(event)
+        return this.#changed(event)
       case 'snapshot':
-        if (!world.moves) return judgeSnapshot(event)
+        if (!this.#world.moves) return this.#judgeSnapshot(event)
         return
       default:
     }
   }
 
   /** A lease that is renewed after its time: what should have been rescued before, should have been. */
-  function renewed(event: Extract<HistoryEvent, { type: 'answer' | 'lease' }>): void {
-    const call = event.type === 'answer' ? world.invoked?.call : undefined
+  #renewed(event: Extract<HistoryEvent, { type: 'answer' | 'lease' }>): void {
+    const call = event.type === 'answer' ? this.#world.invoked?.call : undefined
     if (event.type === 'answer' && call?.kind !== 'heartbeat') return
     const id = event.type === 'lease' ? event.worker : call?.kind === 'heartbeat' ? call.worker : ''
-    const worker = fleet.workers.get(id)
-    if (worker !== undefined) judgeWorker(worker)
+    const worker = this.#world.fleet.workers.get(id)
+    if (worker !== undefined) this.#judgeWorker(worker)
   }
 
-  function concernsUpkeep(event: StoreEvent | FaultEvent): boolean {
-    return event.node === undefined || fleet.node(event.node).upkeep
+  #concernsUpkeep(event: StoreEvent | FaultEvent): boolean {
+    return event.node === undefined || this.#world.fleet.node(event.node).upkeep
   }
 
-  function disturbed(event: HistoryEvent): void {
-    judgeAll()
-    quietSince = event.t
+  #disturbed(event: HistoryEvent): void {
+    this.#judgeAll()
+    this.#quietSince = event.t
   }
 
-  function changed(event: NodeEvent): void {
-    const upkeep = event.what === 'started' ? event.upkeep : fleet.node(event.node).upkeep
+  #changed(event: NodeEvent): void {
+    const upkeep = event.what === 'started' ? event.upkeep : this.#world.fleet.node(event.node).upkeep
     if (!upkeep) return
-    judgeAll()
+    this.#judgeAll()
     const leaves = event.what !== 'started' && event.what !== 'thawed'
-    if (leaves && watchers(event.node) > 0) changedAt = event.t
-    else quietSince = event.t
+    if (leaves && this.#watchers(event.node) > 0) this.#changedAt = event.t
+    else this.#quietSince = event.t
   }
 
-  function watchers(except: string): number {
+  #watchers(except: string): number {
     let count = 0
-    for (const { name, upkeep, up, frozen } of fleet.nodes.values()) {
+    for (const { name, upkeep, up, frozen } of this.#world.fleet.nodes.values()) {
       if (upkeep && up && !frozen && name !== except) count++
     }
     return count
   }
 
-  function judgeAll(): void {
-    for (const worker of fleet.workers.values()) judgeWorker(worker)
+  #judgeAll(): void {
+    for (const worker of this.#world.fleet.workers.values()) this.#judgeWorker(worker)
   }
 
-  function judgeWorker(worker: Worker): void {
-    if (worker.running.size === 0 || world.t <= fleet.orphanedAt(worker)) return
-    for (const job of worker.running) judge(job, null)
+  #judgeWorker(worker: Worker): void {
+    if (worker.running.size === 0 || this.#world.t <= this.#world.fleet.orphanedAt(worker)) return
+    for (const job of worker.running) this.#judge(job, null)
   }
 
-  function judge(job: Job, event: HistoryEvent | null): void {
-    const { t } = world
-    const worker = job.worker === null ? undefined : fleet.workers.get(job.worker)
-    if (worker === undefined || t <= fleet.orphanedAt(worker)) return
-    const deadline = deadlineOf(worker, job.claimedAt)
-    if (t > deadline) late(job.id, worker, t - deadline, [job.lastMove, event])
+  #judge(job: Job, event: HistoryEvent | null): void {
+    const { t } = this.#world
+    const worker = job.worker === null ? undefined : this.#world.fleet.workers.get(job.worker)
+    if (worker === undefined || t <= this.#world.fleet.orphanedAt(worker)) return
+    const deadline = this.#deadlineOf(worker, job.claimedAt)
+    if (t > deadline) this.#late(job.id, worker, t - deadline, [job.lastMove, event])
   }
 
-  function late(job: string, worker: Worker, lateMs: number, events: readonly (HistoryEvent | null)[]): void {
-    const text = `worker ${worker.id} was over at ${fleet.orphanedAt(worker)}, but its job stayed running, ${lateMs} ms longer than allowed`
-    world.report('L1', job, text, events)
+  #late(job: string, worker: Worker, lateMs: number, events: readonly (HistoryEvent | null)[]): void {
+    const text = `worker ${worker.id} was this.#over at ${this.#world.fleet.orphanedAt(worker)}, but its job stayed running, ${lateMs} ms longer than allowed`
+    this.#world.report('L1', job, text, events)
   }
 
-  function deadlineOf(worker: Worker, claimedAt: number): number {
-    if (!storeUp || watchers('') === 0) return Infinity
-    const watchedFrom = Math.max(quietSince + bounds.leaseMs, changedAt) + bounds.failoverMs
-    const from = Math.max(fleet.orphanedAt(worker), claimedAt, watchedFrom)
-    return from + bounds.sweepMs + bounds.epsilonMs
+  #deadlineOf(worker: Worker, claimedAt: number): number {
+    if (!this.#storeUp || this.#watchers('') === 0) return Infinity
+    const watchedFrom = Math.max(this.#quietSince + this.#world.bounds.leaseMs, this.#changedAt) + this.#world.bounds.failoverMs
+    const from = Math.max(this.#world.fleet.orphanedAt(worker), claimedAt, watchedFrom)
+    return from + this.#world.bounds.sweepMs + this.#world.bounds.epsilonMs
   }
 
-  function judgeSnapshot(event: SnapshotEvent): void {
+  #judgeSnapshot(event: SnapshotEvent): void {
     for (const { id, state, worker: name } of event.jobs) {
-      const worker = name === null ? undefined : fleet.workers.get(name)
+      const worker = name === null ? undefined : this.#world.fleet.workers.get(name)
       if (state !== 'running' || worker === undefined) continue
-      const deadline = deadlineOf(worker, book.jobs.get(id)?.seenAt ?? 0)
-      if (event.t > deadline) late(id, worker, event.t - deadline, [])
+      const deadline = this.#deadlineOf(worker, this.#world.book.jobs.get(id)?.seenAt ?? 0)
+      if (event.t > deadline) this.#late(id, worker, event.t - deadline, [])
     }
   }
 
-  function ended(): void {
-    if (!over) judgeAll()
-    over = true
+  #ended(): void {
+    if (!this.#over) this.#judgeAll()
+    this.#over = true
   }
 
-  return {
-    name: 'L1',
-    sees: ['move', 'answer', 'lease', 'phase', 'store', 'fault', 'node', 'snapshot'],
-    on,
-    end: ended,
+  end(): void {
+    this.#ended()
   }
 }

@@ -12,98 +12,101 @@ interface Waiting {
   readonly cause: HistoryEvent
 }
 
-export function reclaim(world: World): Rule {
-  const { fleet, bounds } = world
-  const waiting = new Map<string, Waiting>()
-  const busy = new Map<string, number>()
-  const cutOff = new Set<string>()
-  let storeUp = true
+export class Reclaim implements Rule {
+  readonly name = 'L2'
+  readonly sees = ['invoke', 'answer', 'run', 'store', 'fault', 'node', 'stop', 'phase'] as const
+  readonly #world: World
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #busy = new Map<string, number>()
+  readonly #cutOff = new Set<string>()
+  #storeUp = true
 
-  function on(event: HistoryEvent): void {
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
     switch (event.type) {
       case 'invoke':
       case 'answer': {
-        const call = event.type === 'invoke' ? event.call : world.invoked?.call
-        if (call?.kind === 'cycle' && call.claim !== null) asked(event.node)
+        const call = event.type === 'invoke' ? event.call : this.#world.invoked?.call
+        if (call?.kind === 'cycle' && call.claim !== null) this.#asked(event.node)
         return
       }
       case 'run':
-        return ran(event)
+        return this.#ran(event)
       case 'store':
-        if (event.node === undefined) storeUp = event.what === 'up'
-        else if (event.what === 'up') cutOff.delete(event.node)
-        else cutOff.add(event.node)
-        return each(event.node, (node) => restart(node, event))
+        if (event.node === undefined) this.#storeUp = event.what === 'up'
+        else if (event.what === 'up') this.#cutOff.delete(event.node)
+        else this.#cutOff.add(event.node)
+        return this.#each(event.node, (node) => this.#restart(node, event))
       case 'fault':
-        return each(event.node, (node) => touched(node, event))
+        return this.#each(event.node, (node) => this.#touched(node, event))
       case 'node':
-        return nodeChanged(event)
+        return this.#nodeChanged(event)
       case 'stop':
-        return asked(event.node)
+        return this.#asked(event.node)
       case 'phase':
-        if (event.phase === 'healed') each(undefined, (node) => restart(node, event))
-        else ended()
+        if (event.phase === 'healed') this.#each(undefined, (node) => this.#restart(node, event))
+        else this.#ended()
         return
       default:
     }
   }
 
   /** It has asked, or need not any more; was it in time? */
-  function asked(node: string): void {
-    const wait = waiting.get(node)
+  #asked(node: string): void {
+    const wait = this.#waiting.get(node)
     if (wait === undefined) return
-    waiting.delete(node)
-    const tookMs = world.t - wait.since
-    if (tookMs <= bounds.reclaimMs || isFull(fleet.node(node))) return
+    this.#waiting.delete(node)
+    const tookMs = this.#world.t - wait.since
+    if (tookMs <= this.#world.bounds.reclaimMs || this.#isFull(this.#world.fleet.node(node))) return
     const text = `node ${node} did not ask for jobs for ${tookMs} ms after ${cause(wait)}`
-    world.report('L2', null, text, [wait.cause])
+    this.#world.report('L2', null, text, [wait.cause])
   }
 
-  function restart(node: Node, event: HistoryEvent): void {
-    asked(node.name)
-    if (storeUp && !cutOff.has(node.name) && fleet.works(node)) {
-      waiting.set(node.name, { since: event.t, cause: event })
+  #restart(node: Node, event: HistoryEvent): void {
+    this.#asked(node.name)
+    if (this.#storeUp && !this.#cutOff.has(node.name) && this.#world.fleet.works(node)) {
+      this.#waiting.set(node.name, { since: event.t, cause: event })
     }
   }
 
-  function touched(node: Node, event: HistoryEvent): void {
-    if (waiting.has(node.name)) restart(node, event)
+  #touched(node: Node, event: HistoryEvent): void {
+    if (this.#waiting.has(node.name)) this.#restart(node, event)
   }
 
-  function nodeChanged(event: NodeEvent): void {
-    const node = fleet.node(event.node)
-    asked(node.name)
+  #nodeChanged(event: NodeEvent): void {
+    const node = this.#world.fleet.node(event.node)
+    this.#asked(node.name)
     if (event.what === 'started' || event.what === 'killed' || event.what === 'stopped')
-      busy.delete(node.name)
+      this.#busy.delete(node.name)
     // It is still frozen by the books: the world takes the event in after us.
     const back = event.what === 'thawed' && node.up && !node.stopping && node.queues.length > 0
-    if (back && storeUp && !cutOff.has(node.name)) waiting.set(node.name, { since: event.t, cause: event })
+    if (back && this.#storeUp && !this.#cutOff.has(node.name)) this.#waiting.set(node.name, { since: event.t, cause: event })
   }
 
-  function ran({ node, what, t }: RunEvent): void {
-    const wait = waiting.get(node)
-    if (wait !== undefined && isFull(fleet.node(node))) wait.since = t
-    busy.set(node, Math.max(0, (busy.get(node) ?? 0) + (what === 'start' ? 1 : -1)))
+  #ran({ node, what, t }: RunEvent): void {
+    const wait = this.#waiting.get(node)
+    if (wait !== undefined && this.#isFull(this.#world.fleet.node(node))) wait.since = t
+    this.#busy.set(node, Math.max(0, (this.#busy.get(node) ?? 0) + (what === 'start' ? 1 : -1)))
   }
 
-  function isFull({ name, slots }: Node): boolean {
-    return slots > 0 && (busy.get(name) ?? 0) >= slots
+  #isFull({ name, slots }: Node): boolean {
+    return slots > 0 && (this.#busy.get(name) ?? 0) >= slots
   }
 
-  function each(node: string | undefined, visit: (node: Node) => void): void {
-    if (node !== undefined) visit(fleet.node(node))
-    else for (const one of fleet.nodes.values()) visit(one)
+  #each(node: string | undefined, visit: (node: Node) => void): void {
+    if (node !== undefined) visit(this.#world.fleet.node(node))
+    else for (const one of this.#world.fleet.nodes.values()) visit(one)
   }
 
-  function ended(): void {
-    for (const node of waiting.keys()) asked(node)
+  #ended(): void {
+    for (const node of this.#waiting.keys()) this.#asked(node)
   }
 
-  return {
-    name: 'L2',
-    sees: ['invoke', 'answer', 'run', 'store', 'fault', 'node', 'stop', 'phase'],
-    on,
-    end: ended,
+  end(): void {
+    this.#ended()
   }
 }
 

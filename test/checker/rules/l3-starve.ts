@@ -15,110 +15,118 @@ interface Line {
   readableFrom: number
 }
 
-export function starvation(world: World): Rule {
-  const { book, fleet, bounds } = world
-  const lines = new Map<string, Line>()
-  let healedAt = Infinity
-  let upkeepFrom = Infinity
+export class Starvation implements Rule {
+  readonly name = 'L3'
+  readonly sees = ['move', 'setting', 'node', 'stop', 'phase'] as const
+  readonly #world: World
+  readonly #lines = new Map<string, Line>()
+  #healedAt = Infinity
+  #upkeepFrom = Infinity
 
   /** When readers last came or went: the world knows of it only after us, so it is looked at with the next event. */
-  let changedAt: number | null = null
+  #changedAt: number | null = null
 
-  function on(event: HistoryEvent): void {
-    if (changedAt !== null) reread(changedAt)
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
+    if (this.#changedAt !== null) this.#reread(this.#changedAt)
     switch (event.type) {
       case 'move':
-        if (healedAt !== Infinity) moved(event)
+        if (this.#healedAt !== Infinity) this.#moved(event)
         return
       case 'setting':
-        lineOf(event.queue).paused = event.paused
-        changedAt = event.t
+        this.#lineOf(event.queue).paused = event.paused
+        this.#changedAt = event.t
         return
       case 'node':
       case 'stop':
-        changedAt = event.t
+        this.#changedAt = event.t
         return
       case 'phase':
-        if (event.phase === 'healed') healed(event.t)
-        if (event.phase === 'end') ended()
+        if (event.phase === 'healed') this.#healed(event.t)
+        if (event.phase === 'end') this.#ended()
         return
       default:
     }
   }
 
-  function healed(t: number): void {
-    healedAt = t
-    reread(t)
-    for (const job of book.jobs.values()) {
-      if (job.state === 'ready' && !isSuspect(job.lastMove)) lineOf(job.queue).ready.set(job.id, t)
+  #healed(t: number): void {
+    this.#healedAt = t
+    this.#reread(t)
+    for (const job of this.#world.book.jobs.values()) {
+      if (job.state === 'ready' && !isSuspect(job.lastMove)) this.#lineOf(job.queue).ready.set(job.id, t)
     }
   }
 
-  function moved(event: MoveEvent): void {
-    const { job } = world
+  #moved(event: MoveEvent): void {
+    const { job } = this.#world
     if (event.from === 'ready') {
-      const line = lineOf(job?.queue ?? event.queue)
+      const line = this.#lineOf(job?.queue ?? event.queue)
       const since = line.ready.get(event.job)
       line.ready.delete(event.job)
-      if (since !== undefined) judge(event.job, line, since, event.t, event)
+      if (since !== undefined) this.#judge(event.job, line, since, event.t, event)
     }
     if (event.from === 'scheduled' && event.by === 'promote' && job !== undefined)
-      judgeDue(job, event.t, event)
-    if (event.to === 'ready' && !isSuspect(event)) lineOf(event.queue).ready.set(event.job, event.t)
+      this.#judgeDue(job, event.t, event)
+    if (event.to === 'ready' && !isSuspect(event)) this.#lineOf(event.queue).ready.set(event.job, event.t)
   }
 
-  function judge(job: string, line: Line, since: number, t: number, event: HistoryEvent | null): boolean {
+  #judge(job: string, line: Line, since: number, t: number, event: HistoryEvent | null): boolean {
     const waitedMs = t - Math.max(since, line.readableFrom)
-    if (waitedMs <= bounds.starveMs) return false
+    if (waitedMs <= this.#world.bounds.starveMs) return false
     const text = `it was ready for ${waitedMs} ms while live workers read its queue`
-    world.report('L3', job, text, [book.jobs.get(job)?.lastMove ?? null, event])
+    this.#world.report('L3', job, text, [this.#world.book.jobs.get(job)?.lastMove ?? null, event])
     return true
   }
 
-  function judgeDue(job: Job, t: number, event: HistoryEvent | null): void {
-    const waitedMs = t - Math.max(job.dueAt, healedAt, upkeepFrom)
-    if (waitedMs <= bounds.starveMs) return
-    world.report('L3', job.id, `it was due for ${waitedMs} ms and not promoted`, [job.lastMove, event])
+  #judgeDue(job: Job, t: number, event: HistoryEvent | null): void {
+    const waitedMs = t - Math.max(job.dueAt, this.#healedAt, this.#upkeepFrom)
+    if (waitedMs <= this.#world.bounds.starveMs) return
+    this.#world.report('L3', job.id, `it was due for ${waitedMs} ms and not promoted`, [job.lastMove, event])
   }
 
   /** What has waited too long by now is told; the rest goes on waiting under the new readers. */
-  function reread(t: number): void {
-    changedAt = null
+  #reread(t: number): void {
+    this.#changedAt = null
     const nodes = [...fleet.nodes.values()]
-    if (!nodes.some((node) => node.upkeep && node.up && !node.frozen)) upkeepFrom = Infinity
-    else if (upkeepFrom === Infinity) upkeepFrom = t
-    const read = new Set(nodes.filter((node) => fleet.works(node)).flatMap((node) => node.queues))
-    for (const queue of read) lineOf(queue)
-    for (const [queue, line] of lines) {
+    if (!nodes.some((node) => node.upkeep && node.up && !node.frozen)) this.#upkeepFrom = Infinity
+    else if (this.#upkeepFrom === Infinity) this.#upkeepFrom = t
+    const read = new Set(nodes.filter((node) => this.#world.fleet.works(node)).flatMap((node) => node.queues))
+    for (const queue of read) this.#lineOf(queue)
+    for (const [queue, line] of this.#lines) {
       const readable = !line.paused && read.has(queue)
-      if (!readable) judgeOldest(line, t)
+      if (!readable) this.#judgeOldest(line, t)
       if (!readable) line.readableFrom = Infinity
       else if (line.readableFrom === Infinity) line.readableFrom = t
     }
   }
 
-  function judgeOldest(line: Line, t: number): void {
-    for (const [job, since] of line.ready) if (!judge(job, line, since, t, null)) return
+  #judgeOldest(line: Line, t: number): void {
+    for (const [job, since] of line.ready) if (!this.#judge(job, line, since, t, null)) return
   }
 
-  function ended(): void {
-    if (changedAt !== null) reread(changedAt)
-    if (healedAt === Infinity) return
-    for (const line of lines.values()) judgeOldest(line, world.t)
-    for (const job of book.jobs.values()) if (job.state === 'scheduled') judgeDue(job, world.t, null)
-    healedAt = Infinity
+  #ended(): void {
+    if (this.#changedAt !== null) this.#reread(this.#changedAt)
+    if (this.#healedAt === Infinity) return
+    for (const line of this.#lines.values()) this.#judgeOldest(line, this.#world.t)
+    for (const job of this.#world.book.jobs.values()) if (job.state === 'scheduled') this.#judgeDue(job, this.#world.t, null)
+    this.#healedAt = Infinity
   }
 
-  function lineOf(queue: string): Line {
-    let line = lines.get(queue)
+  #lineOf(queue: string): Line {
+    let line = this.#lines.get(queue)
     if (line === undefined) {
       line = { ready: new Map(), paused: false, readableFrom: Infinity }
-      lines.set(queue, line)
+      this.#lines.set(queue, line)
     }
     return line
   }
 
-  return { name: 'L3', sees: ['move', 'setting', 'node', 'stop', 'phase'], on, end: ended }
+  end(): void {
+    this.#ended()
+  }
 }
 
 function isSuspect(move: MoveEvent | null): boolean {

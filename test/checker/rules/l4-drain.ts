@@ -15,100 +15,103 @@ interface Stop {
   deadline: number
 }
 
-export function drain(world: World): Rule {
-  const { book, fleet, bounds } = world
-  const stops = new Map<string, Stop>()
+export class Drain implements Rule {
+  readonly name = 'L4'
+  readonly sees = ['stop', 'failed', 'unknown', 'store', 'fault', 'node', 'phase', 'snapshot'] as const
+  readonly #world: World
+  readonly #stops = new Map<string, Stop>()
   /** For whom the store is away right now. */
-  const away = new Set<string>()
+  readonly #away = new Set<string>()
   /** Without moves: workers that have stopped and should hold nothing. */
-  const stopped = new Map<string, StopEvent>()
+  readonly #stopped = new Map<string, StopEvent>()
 
-  function on(event: HistoryEvent): void {
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
     switch (event.type) {
       case 'stop':
-        if (event.what === 'end') ended(event)
-        else begun(event)
+        if (event.what === 'end') this.#ended(event)
+        else this.#begun(event)
         return
       case 'failed':
       case 'unknown':
-        return excuse(event.node)
+        return this.#excuse(event.node)
       case 'store':
-        if (event.what === 'down') away.add(event.node ?? EVERYBODY)
-        else away.delete(event.node ?? EVERYBODY)
-        return excuse(event.node)
+        if (event.what === 'down') this.#away.add(event.node ?? EVERYBODY)
+        else this.#away.delete(event.node ?? EVERYBODY)
+        return this.#excuse(event.node)
       case 'fault':
-        return excuse(event.node)
+        return this.#excuse(event.node)
       case 'node':
-        return excuse(event.node)
+        return this.#excuse(event.node)
       case 'phase':
-        if (event.phase === 'end') over()
+        if (event.phase === 'end') this.#over()
         return
       case 'snapshot':
-        return left(event)
+        return this.#left(event)
       default:
     }
   }
 
-  function begun(event: Extract<StopEvent, { what: 'begin' }>): void {
-    if (away.has(EVERYBODY) || away.has(event.node)) return
-    const deadline = event.t + event.graceMs + bounds.stopSlackMs + bounds.epsilonMs
-    const stop = stops.get(event.node)
-    if (stop === undefined) stops.set(event.node, { begin: event, deadline })
+  #begun(event: Extract<StopEvent, { what: 'begin' }>): void {
+    if (this.#away.has(EVERYBODY) || this.#away.has(event.node)) return
+    const deadline = event.t + event.graceMs + this.#world.bounds.stopSlackMs + this.#world.bounds.epsilonMs
+    const stop = this.#stops.get(event.node)
+    if (stop === undefined) this.#stops.set(event.node, { begin: event, deadline })
     else stop.deadline = Math.min(stop.deadline, deadline)
   }
 
-  function ended(event: Extract<StopEvent, { what: 'end' }>): void {
-    const stop = stops.get(event.node)
+  #ended(event: Extract<StopEvent, { what: 'end' }>): void {
+    const stop = this.#stops.get(event.node)
     if (stop === undefined) return
-    stops.delete(event.node)
-    overdue(event.node, stop)
-    const node = fleet.node(event.node)
+    this.#stops.delete(event.node)
+    this.#overdue(event.node, stop)
+    const node = this.#world.fleet.node(event.node)
     for (const worker of node.workers) {
-      if (!world.moves) stopped.set(worker.id, event)
+      if (!this.#world.moves) this.#stopped.set(worker.id, event)
       for (const job of worker.running) {
         // A lease whose claim was answered to nobody is rescue's business.
-        if (job.seenToken === job.token) leftBehind(job.id, node, [stop.begin, job.lastMove, event])
+        if (job.seenToken === job.token) this.#leftBehind(job.id, node, [stop.begin, job.lastMove, event])
       }
     }
   }
 
-  function overdue(node: string, { begin, deadline }: Stop): void {
-    if (world.t <= deadline) return
-    const text = `node ${node} took ${world.t - begin.t} ms to stop, ${world.t - deadline} ms longer than allowed`
-    world.report('L4', null, text, [begin])
+  #overdue(node: string, { begin, deadline }: Stop): void {
+    if (this.#world.t <= deadline) return
+    const text = `node ${node} took ${this.#world.t - begin.t} ms to stop, ${this.#world.t - deadline} ms longer than allowed`
+    this.#world.report('L4', null, text, [begin])
   }
 
-  function over(): void {
-    for (const [node, stop] of stops) overdue(node, stop)
-    stops.clear()
+  #over(): void {
+    for (const [node, stop] of this.#stops) this.#overdue(node, stop)
+    this.#stops.clear()
   }
 
-  function leftBehind(job: string, node: Node, events: readonly (HistoryEvent | null)[]): void {
-    world.report(
+  #leftBehind(job: string, node: Node, events: readonly (HistoryEvent | null)[]): void {
+    this.#world.report(
       'L4',
       job,
-      `it is still running under a lease of node ${node.name}, which has stopped`,
+      `it is still running under a lease of node ${node.name}, which has this.#stopped`,
       events,
     )
   }
 
-  function left(event: SnapshotEvent): void {
+  #left(event: SnapshotEvent): void {
     for (const { id, state, worker: name, token } of event.jobs) {
-      const end = name === null ? undefined : stopped.get(name)
-      if (state !== 'running' || end === undefined || book.jobs.get(id)?.seenToken !== token) continue
-      leftBehind(id, fleet.node(end.node), [end])
+      const end = name === null ? undefined : this.#stopped.get(name)
+      if (state !== 'running' || end === undefined || this.#world.book.jobs.get(id)?.seenToken !== token) continue
+      this.#leftBehind(id, this.#world.fleet.node(end.node), [end])
     }
   }
 
-  function excuse(node: string | undefined): void {
-    if (node === undefined) stops.clear()
-    else stops.delete(node)
+  #excuse(node: string | undefined): void {
+    if (node === undefined) this.#stops.clear()
+    else this.#stops.delete(node)
   }
 
-  return {
-    name: 'L4',
-    sees: ['stop', 'failed', 'unknown', 'store', 'fault', 'node', 'phase', 'snapshot'],
-    on,
-    end: over,
+  end(): void {
+    this.#over()
   }
 }

@@ -3,65 +3,72 @@ import type { AnswerEvent, HistoryEvent, MoveEvent, RunEvent, SnapshotEvent } fr
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
-export function nothingInvented(world: World): Rule {
-  const { book } = world
+export class NothingInvented implements Rule {
+  readonly name = 'S2'
+  readonly sees = ['move', 'run', 'answer', 'snapshot'] as const
+  readonly #world: World
 
-  function on(event: HistoryEvent): void {
-    if (event.type === 'move') moved(event)
-    else if (event.type === 'run') ran(event)
-    else if (event.type === 'answer') claimed(event)
-    else if (event.type === 'snapshot') seen(event)
+
+  constructor(world: World) {
+    this.#world = world
   }
 
-  function moved(event: MoveEvent): void {
-    const { job } = world
+  on(event: HistoryEvent): void {
+    if (event.type === 'move') this.#moved(event)
+    else if (event.type === 'run') this.#ran(event)
+    else if (event.type === 'answer') this.#claimed(event)
+    else if (event.type === 'snapshot') this.#seen(event)
+  }
+
+  #moved(event: MoveEvent): void {
+    const { job } = this.#world
     if (event.from !== null) {
-      if (isUnknown(event.job)) invented(event.job, `it went to ${event.to}, but nobody enqueued it`, event)
+      if (this.#isUnknown(event.job)) this.#invented(event.job, `it went to ${event.to}, but nobody enqueued it`, event)
       return
     }
     // One that is born a second time is the business of S14.
-    if (world.wasBorn(event.job)) return
+    if (this.#world.wasBorn(event.job)) return
     const flush = job?.flush ?? null
-    if (flush === null) return invented(event.job, 'it was born, but nobody enqueued it', event)
+    if (flush === null) return this.#invented(event.job, 'it was born, but nobody enqueued it', event)
     if (flush.possible > 0) return
     const text = 'it was born although every call that could enqueue it was over'
-    world.report('S2', event.job, text, [flush.first, event])
+    this.#world.report('S2', event.job, text, [flush.first, event])
   }
 
-  function ran(event: RunEvent): void {
+  #ran(event: RunEvent): void {
     if (event.what !== 'start') return
-    if (isUnknown(event.job)) return invented(event.job, 'a handler ran it, but nobody enqueued it', event)
-    if (world.job !== undefined && world.job.seenToken < event.token)
-      invented(
+    if (this.#isUnknown(event.job)) return this.#invented(event.job, 'a handler ran it, but nobody enqueued it', event)
+    if (this.#world.job !== undefined && this.#world.job.seenToken < event.token)
+      this.#invented(
         event.job,
         `a handler ran it under token ${event.token}, which no claim was answered with`,
         event,
       )
   }
 
-  function claimed(event: AnswerEvent): void {
-    for (const { id, token, job } of world.leased) {
+  #claimed(event: AnswerEvent): void {
+    for (const { id, token, job } of this.#world.leased) {
       if (job === undefined) {
-        if (isUnknown(id)) invented(id, 'it was claimed, but nobody enqueued it', event)
-      } else if (world.moves && job.token < token) {
-        invented(id, `a claim was answered with token ${token}, which the store never gave it`, event)
+        if (this.#isUnknown(id)) this.#invented(id, 'it was claimed, but nobody enqueued it', event)
+      } else if (this.#world.moves && job.token < token) {
+        this.#invented(id, `a claim was answered with token ${token}, which the store never gave it`, event)
       }
     }
   }
 
-  function seen(event: SnapshotEvent): void {
+  #seen(event: SnapshotEvent): void {
     for (const { id } of event.jobs) {
-      if (isUnknown(id)) invented(id, 'it is in the store, but nobody enqueued it', null)
+      if (this.#isUnknown(id)) this.#invented(id, 'it is in the store, but nobody enqueued it', null)
     }
   }
 
-  function isUnknown(id: string): boolean {
-    return !book.jobs.has(id) && !book.finished.has(id) && !book.forgotten.has(id)
+  #isUnknown(id: string): boolean {
+    return !this.#world.book.jobs.has(id) && !this.#world.book.finished.has(id) && !this.#world.book.forgotten.has(id)
   }
 
-  function invented(id: string, text: string, event: HistoryEvent | null): void {
-    world.report('S2', id, text, [event])
+  #invented(id: string, text: string, event: HistoryEvent | null): void {
+    this.#world.report('S2', id, text, [event])
   }
 
-  return { name: 'S2', sees: ['move', 'run', 'answer', 'snapshot'], on, end() {} }
+  end(): void {}
 }

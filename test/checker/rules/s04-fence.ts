@@ -7,19 +7,26 @@ import type { AnswerEvent, HistoryEvent, InvokeEvent, MoveEvent, SettleCall } fr
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
-export function fence(world: World): Rule {
-  const { book } = world
+export class Fence implements Rule {
+  readonly name = 'S4'
+  readonly sees = ['move', 'answer'] as const
+  readonly #world: World
 
-  function on(event: HistoryEvent): void {
-    if (event.type === 'move') moved(event)
-    else if (event.type === 'answer' && world.invoked !== undefined) answered(event, world.invoked)
+
+  constructor(world: World) {
+    this.#world = world
   }
 
-  function moved(event: MoveEvent): void {
+  on(event: HistoryEvent): void {
+    if (event.type === 'move') this.#moved(event)
+    else if (event.type === 'answer' && this.#world.invoked !== undefined) this.#answered(event, this.#world.invoked)
+  }
+
+  #moved(event: MoveEvent): void {
     const { by } = event
     if (by !== 'settle' && by !== 'rescue' && by !== 'release-stranger') return
-    const { job } = world
-    const state = job?.state ?? world.finished?.state ?? null
+    const { job } = this.#world
+    const state = job?.state ?? this.#world.finished?.state ?? null
     // Unborn is S2's or S11's business; one that is final, S6's, unless a settle undoes it.
     if (state === null || (isFinal(state) && by !== 'settle')) return
     if (state === 'running' && job?.token === event.token && job.worker === event.worker) return
@@ -28,53 +35,53 @@ export function fence(world: World): Rule {
         ? `token ${job?.token} of worker ${job?.worker} is the current one`
         : `it is ${state}`
     const text = `${by} under token ${event.token} of worker ${event.worker}, but ${stands}`
-    world.report('S4', event.job, text, [job?.lastMove ?? null, event])
+    this.#world.report('S4', event.job, text, [job?.lastMove ?? null, event])
   }
 
-  function answered(event: AnswerEvent, invoked: InvokeEvent): void {
+  #answered(event: AnswerEvent, invoked: InvokeEvent): void {
     const { call } = invoked
     const { reply } = event
     if (call.kind !== 'cycle' || reply.kind !== 'cycle') return
     call.settles.forEach((settle, index) => {
-      if (reply.settled[index] === 'written') written(settle, invoked, event)
-      else if (world.moves) refused(settle, reply.settled[index] ?? 'lost', invoked, event)
+      if (reply.settled[index] === 'written') this.#written(settle, invoked, event)
+      else if (this.#world.moves) this.#refused(settle, reply.settled[index] ?? 'lost', invoked, event)
     })
   }
 
-  function written({ job: id, token }: SettleCall, invoked: InvokeEvent, event: AnswerEvent): void {
-    const job = book.jobs.get(id)
-    const known = job ?? book.finished.get(id)
+  #written({ job: id, token }: SettleCall, invoked: InvokeEvent, event: AnswerEvent): void {
+    const job = this.#world.book.jobs.get(id)
+    const known = job ?? this.#world.book.finished.get(id)
     if (known === undefined) return
     const evidence = [invoked, event]
     if (known.writtenToken === token) {
-      return world.report('S4', id, `two settles under token ${token} were both answered "written"`, evidence)
+      return this.#world.report('S4', id, `two settles under token ${token} were both answered "written"`, evidence)
     }
     if (known.lostTokens !== null && known.lostTokens.includes(token)) {
       const text = `a settle under token ${token} was answered "written", but that lease was taken away`
-      return world.report('S4', id, text, evidence)
+      return this.#world.report('S4', id, text, evidence)
     }
-    if (world.moves && known.settledToken < token) {
+    if (this.#world.moves && known.settledToken < token) {
       const text = `a settle under token ${token} was answered "written", but the store wrote nothing`
-      return world.report('S4', id, text, evidence)
+      return this.#world.report('S4', id, text, evidence)
     }
-    if (job !== undefined && token <= job.lostToken && invoked.seq > job.lostSeq && !world.moves) {
-      world.report('S4', id, `written under token ${token}, which was known to be over before`, evidence)
+    if (job !== undefined && token <= job.lostToken && invoked.seq > job.lostSeq && !this.#world.moves) {
+      this.#world.report('S4', id, `written under token ${token}, which was known to be over before`, evidence)
     }
   }
 
-  function refused(
+  #refused(
     { job: id, token }: SettleCall,
     reply: string,
     invoked: InvokeEvent,
     event: AnswerEvent,
   ): void {
     const { call } = invoked
-    const job = book.jobs.get(id)
+    const job = this.#world.book.jobs.get(id)
     if (job?.state !== 'running' || job.token !== token) return
     if (call.kind === 'cycle' && call.worker !== job.worker) return
     const text = `a settle under token ${token} was answered "${reply}", but its lease stands and nothing was written`
-    world.report('S4', id, text, [job.lastMove, invoked, event])
+    this.#world.report('S4', id, text, [job.lastMove, invoked, event])
   }
 
-  return { name: 'S4', sees: ['move', 'answer'], on, end() {} }
+  end(): void {}
 }

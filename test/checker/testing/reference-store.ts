@@ -74,7 +74,10 @@ export class ReferenceStore {
       case 'rescue':
         return this.#rescue()
       case 'prune':
-        return { kind: 'prune', pruned: this.#forget('prune', (entry) => entry.state === 'completed') }
+        return {
+          kind: 'prune',
+          pruned: this.#forget('prune', ({ state }) => state === 'completed' || state === 'cancelled'),
+        }
       case 'pause':
       case 'resume':
         if (call.kind === 'pause') this.#paused.add(call.queue)

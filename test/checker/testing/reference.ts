@@ -3,16 +3,9 @@
  * store, whose requests and answers get lost, and which die, freeze and come back; then all is healed, drained and stopped.
  * Upkeep runs on a node of its own that nothing happens to, so that every bound is kept.
  */
-import type {
-  Call,
-  EnqueuedJob,
-  HistoryEvent,
-  Reply,
-  SettleCall,
-  SettlementType,
-  UniqueSpec,
-} from '../history.ts'
+import type { Call, HistoryEvent, Reply, SettleCall, SettlementType } from '../history.ts'
 import { Chance } from './random.ts'
+import { QUEUES, RandomClients } from './random-clients.ts'
 import { ReferenceStore } from './reference-store.ts'
 import { LEASE_MS, type Unstamped } from './story.ts'
 
@@ -52,7 +45,6 @@ interface Flight {
   reply: Reply | null
 }
 
-const QUEUES = ['q', 'r']
 const SETTLEMENTS: readonly SettlementType[] = [
   'completed',
   'completed',
@@ -80,7 +72,7 @@ export class Reference {
     attempts: [],
     strangers: [],
   }))
-  readonly #ids: string[] = []
+  readonly #clients: RandomClients
   #buffer: HistoryEvent[] = []
   #t = 1_000
   #seq = 0
@@ -91,6 +83,7 @@ export class Reference {
 
   constructor({ seed, steps, faults = 0.02 }: ReferenceOptions) {
     this.#chance = new Chance(seed)
+    this.#clients = new RandomClients(this.#chance)
     this.#steps = steps
     this.#faults = faults
     this.#store = new ReferenceStore(
@@ -140,9 +133,10 @@ export class Reference {
     const actor = this.#chance.pick(this.#actors)
     if (!healed && this.#chance.happens(this.#faults / 10)) return this.#strike(actor)
     // Seldom enough that the workers keep up.
-    if (!healed && this.#chance.happens(0.12)) return this.#client()
+    if (!healed && this.#chance.happens(0.08)) return this.#send(this.#clients.next(), null)
     if (!actor.up) this.#start(actor)
     else if (!actor.frozen) this.#work(actor)
+    else if (this.#chance.happens(0.1)) this.#freeze(actor, false)
   }
 
   /** Upkeep is never disturbed and always in time. */
@@ -240,10 +234,7 @@ export class Reference {
 
   #strike(actor: Actor): void {
     if (!actor.up) return
-    if (actor.frozen || this.#chance.happens(0.5)) {
-      actor.frozen = !actor.frozen
-      return this.#write({ type: 'node', what: actor.frozen ? 'frozen' : 'thawed', node: actor.node })
-    }
+    if (actor.frozen || this.#chance.happens(0.5)) return this.#freeze(actor, !actor.frozen)
     this.#write({ type: 'node', what: 'killed', node: actor.node })
     actor.up = false
     this.#forget(actor)
@@ -255,6 +246,11 @@ export class Reference {
       this.#flights.splice(index, 1)
       this.#write({ type: 'unknown', op: flight.op, node: actor.node })
     }
+  }
+
+  #freeze(actor: Actor, frozen: boolean): void {
+    actor.frozen = frozen
+    this.#write({ type: 'node', what: frozen ? 'frozen' : 'thawed', node: actor.node })
   }
 
   #work(actor: Actor): void {
@@ -297,58 +293,11 @@ export class Reference {
     this.#write({ type: 'run', what, node, worker, job, token, attempt, ...seen })
   }
 
-  // ── clients ────────────────────────────────────────────────────────────────
-
-  #client(): void {
-    const dice = this.#chance.float()
-    const job = this.#ids.length === 0 ? 'nobody' : this.#chance.pick(this.#ids)
-    if (dice < 0.85) this.#enqueue()
-    else if (dice < 0.9) this.#send({ kind: 'cancel', job }, null)
-    else if (dice < 0.93) this.#send({ kind: 'pause', queue: 'r' }, null)
-    else if (dice < 0.97) this.#send({ kind: 'resume', queue: 'r' }, null)
-    else
-      this.#send(
-        { kind: 'change', action: this.#chance.happens(0.8) ? 'replay' : 'discard', jobs: null },
-        null,
-      )
-  }
-
-  #enqueue(): void {
-    const jobs = Array.from({ length: 1 + this.#chance.below(3) }, () => this.#newJob())
-    for (const { id } of jobs) this.#ids[this.#chance.below(50)] = id
-    for (let index = 0; index < this.#ids.length; index++) this.#ids[index] ??= jobs[0]?.id ?? ''
-    this.#send({ kind: 'enqueue', flush: `f${this.#made++}`, jobs }, null)
-  }
-
-  #newJob(): EnqueuedJob {
-    const number = this.#made++
-    return {
-      id: `j${String(number).padStart(9, '0')}`,
-      name: 'job',
-      queue: this.#chance.pick(QUEUES),
-      priority: 5,
-      headStartMs: this.#chance.below(3) * 500,
-      payload: `{"n":${number}}`,
-      due: { inMs: this.#chance.happens(0.2) ? this.#chance.below(500) : 0 },
-      unique: this.#chance.happens(0.2) ? this.#unique() : null,
-      intent: `i${number}`,
-    }
-  }
-
-  #unique(): UniqueSpec {
-    return {
-      key: `k${this.#chance.below(5)}`,
-      hold: this.#chance.pick(['ready', 'unfinished', 200] as const),
-      onConflict: this.#chance.pick(['ignore', 'replace', 'reschedule'] as const),
-    }
-  }
-
   // ── the end ────────────────────────────────────────────────────────────────
 
   #heal(): void {
     for (const actor of this.#actors) {
-      if (actor.frozen) this.#write({ type: 'node', what: 'thawed', node: actor.node })
-      actor.frozen = false
+      if (actor.frozen) this.#freeze(actor, false)
       if (!actor.up) this.#start(actor)
     }
     this.#atOnce({ kind: 'resume', queue: 'r' }, 'c')
