@@ -21,7 +21,7 @@ export interface Verdict {
 
 export function check(history: Iterable<HistoryEvent>, options: CheckOptions = {}): Verdict {
   const world = new World(readBounds(options))
-  const rules = ALL_RULES.map((make) => make(world))
+  const rules = ALL_RULES.map((AnyRule) => new AnyRule(world))
   const listeners = listenersOf(rules)
   const counted = noTally()
   for (const event of history) {

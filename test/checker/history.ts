@@ -21,7 +21,9 @@
  *   payload or unique key, also where the state stays (`replace`, `reschedule`). All fields tell how the job stands after
  *   the move; but `token` and `worker` of a move out of `running` name the lease it was under, and for `by: 'settle'` the
  *   ones that the caller presented. Elsewhere they are null. Tell what the store did, also if it should not have.
+ *   A write that goes through steps inside the store (a replace, a replay) is one move, from where the job stood before.
  * - The moves of one claim come in order of rank, as their positions do.
+ * - A handler's start comes after the answer to the claim that leased its job.
  * - `setting`: a queue was paused or resumed. Required with `moves`, also for one that changes nothing.
  * - `lease`: a worker's lease was made, renewed, given up (`retired`) or removed by a rescue (`gone`). Optional, for each
  *   worker all of them or none: without, the checker knows the expiry only between the bounds that calls give it.

@@ -205,6 +205,13 @@ describe('L3: no job starves in the healed part', () => {
     expect(end(story.wait(10))).toEqual(['L3 old'])
   })
 
+  test('suspects come one at a time and may wait', () => {
+    const story = healed()
+    story.claim('w', ['old'])
+    story.wait(LEASE_MS).rescue(['old']).promote('old')
+    expect(end(story.wait(9_000))).toEqual([])
+  })
+
   test('a reader that comes starts the time', () => {
     const readFor = (ms: number): string[] => {
       const story = healed().write({ type: 'node', what: 'killed', node: 'n1' })
@@ -284,6 +291,9 @@ describe('L4: a drain leaves no lease and ends in its grace', () => {
   test('an outage, a lost answer, a freeze or a kill meanwhile excuses it', () => {
     const outage = stopping().write({ type: 'store', what: 'down' })
     expect(broken(stop(outage.wait(9_000)))).toEqual([])
+    const away = new Story().started('n1').write({ type: 'store', what: 'down', node: 'n1' })
+    away.write({ type: 'stop', what: 'begin', node: 'n1', graceMs: 500 })
+    expect(broken(stop(away.wait(9_000)))).toEqual([])
     const lost = stopping()
     lost.unknown(lost.invoke(lost.settleCall('a', 'release')))
     expect(broken(stop(lost.wait(9_000)))).toEqual([])

@@ -7,12 +7,12 @@ import { MUTATIONS } from './testing/mutations.ts'
 import { Chance } from './testing/random.ts'
 import { Reference } from './testing/reference.ts'
 
-const SEEDS = Array.from({ length: 24 }, (_, index) => index + 1)
+const SEEDS = Array.from({ length: 18 }, (_, index) => index + 1)
 const OPTIONS = { ...BOUNDS, starveMs: 30_000 }
 
 // Some are so broken that workers die and leases are lost all the time, some nearly undisturbed.
 function historyOf(seed: number): HistoryEvent[] {
-  return [...new Reference({ seed, steps: 600, faults: [0.01, 0.1, 0.3][seed % 3] ?? 0 })]
+  return [...new Reference({ seed, steps: 1_500, faults: [0.01, 0.1, 0.3][seed % 3] ?? 0 })]
 }
 
 describe('a random history of a correct store', () => {

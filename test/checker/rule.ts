@@ -10,4 +10,4 @@ export interface Rule {
   end(): void
 }
 
-export type MakeRule = (world: World) => Rule
+export type RuleClass = new (world: World) => Rule

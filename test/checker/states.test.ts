@@ -161,6 +161,17 @@ describe('S7: a unique key has one live holder', () => {
     expect(broken(story.move('a', 'replay', 'ready', { attempt: 0, unique }))).toEqual(['S7 a'])
   })
 
+  test('a replay takes a key that is held for a time anew, and its time starts again', () => {
+    const replayed = (ms: number): string[] => {
+      const story = held(timed)
+      story.claim('w', ['a'])
+      story.settle('a', 'dead').wait(400)
+      return broken(replay(story).wait(ms).enqueue('b', { unique: timed }))
+    }
+    expect(replayed(500)).toEqual([])
+    expect(replayed(499)).toEqual(['S7 b'])
+  })
+
   test('without moves: a second one got the key although nothing can have finished the first', () => {
     const story = held(unfinished, { moves: false })
     expect(broken(story.enqueue('b', { unique: unfinished }))).toEqual(['S7 b'])

@@ -104,13 +104,14 @@ export class Rescue implements Rule {
   }
 
   #late(job: string, worker: Worker, lateMs: number, events: readonly (HistoryEvent | null)[]): void {
-    const text = `worker ${worker.id} was this.#over at ${this.#world.fleet.orphanedAt(worker)}, but its job stayed running, ${lateMs} ms longer than allowed`
+    const text = `worker ${worker.id} was over at ${this.#world.fleet.orphanedAt(worker)}, but its job stayed running, ${lateMs} ms longer than allowed`
     this.#world.report('L1', job, text, events)
   }
 
   #deadlineOf(worker: Worker, claimedAt: number): number {
     if (!this.#storeUp || this.#watchers('') === 0) return Infinity
-    const watchedFrom = Math.max(this.#quietSince + this.#world.bounds.leaseMs, this.#changedAt) + this.#world.bounds.failoverMs
+    const watchedFrom =
+      Math.max(this.#quietSince + this.#world.bounds.leaseMs, this.#changedAt) + this.#world.bounds.failoverMs
     const from = Math.max(this.#world.fleet.orphanedAt(worker), claimedAt, watchedFrom)
     return from + this.#world.bounds.sweepMs + this.#world.bounds.epsilonMs
   }

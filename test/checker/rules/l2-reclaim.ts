@@ -83,7 +83,8 @@ export class Reclaim implements Rule {
       this.#busy.delete(node.name)
     // It is still frozen by the books: the world takes the event in after us.
     const back = event.what === 'thawed' && node.up && !node.stopping && node.queues.length > 0
-    if (back && this.#storeUp && !this.#cutOff.has(node.name)) this.#waiting.set(node.name, { since: event.t, cause: event })
+    if (back && this.#storeUp && !this.#cutOff.has(node.name))
+      this.#waiting.set(node.name, { since: event.t, cause: event })
   }
 
   #ran({ node, what, t }: RunEvent): void {

@@ -90,7 +90,7 @@ export class Starvation implements Rule {
   /** What has waited too long by now is told; the rest goes on waiting under the new readers. */
   #reread(t: number): void {
     this.#changedAt = null
-    const nodes = [...fleet.nodes.values()]
+    const nodes = [...this.#world.fleet.nodes.values()]
     if (!nodes.some((node) => node.upkeep && node.up && !node.frozen)) this.#upkeepFrom = Infinity
     else if (this.#upkeepFrom === Infinity) this.#upkeepFrom = t
     const read = new Set(nodes.filter((node) => this.#world.fleet.works(node)).flatMap((node) => node.queues))
@@ -111,7 +111,8 @@ export class Starvation implements Rule {
     if (this.#changedAt !== null) this.#reread(this.#changedAt)
     if (this.#healedAt === Infinity) return
     for (const line of this.#lines.values()) this.#judgeOldest(line, this.#world.t)
-    for (const job of this.#world.book.jobs.values()) if (job.state === 'scheduled') this.#judgeDue(job, this.#world.t, null)
+    for (const job of this.#world.book.jobs.values())
+      if (job.state === 'scheduled') this.#judgeDue(job, this.#world.t, null)
     this.#healedAt = Infinity
   }
 

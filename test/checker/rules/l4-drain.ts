@@ -93,7 +93,7 @@ export class Drain implements Rule {
     this.#world.report(
       'L4',
       job,
-      `it is still running under a lease of node ${node.name}, which has this.#stopped`,
+      `it is still running under a lease of node ${node.name}, which has stopped`,
       events,
     )
   }
@@ -101,7 +101,8 @@ export class Drain implements Rule {
   #left(event: SnapshotEvent): void {
     for (const { id, state, worker: name, token } of event.jobs) {
       const end = name === null ? undefined : this.#stopped.get(name)
-      if (state !== 'running' || end === undefined || this.#world.book.jobs.get(id)?.seenToken !== token) continue
+      if (state !== 'running' || end === undefined || this.#world.book.jobs.get(id)?.seenToken !== token)
+        continue
       this.#leftBehind(id, this.#world.fleet.node(end.node), [end])
     }
   }

@@ -9,7 +9,6 @@ export class NothingLost implements Rule {
   readonly sees = ['answer', 'move', 'snapshot'] as const
   readonly #world: World
 
-
   constructor(world: World) {
     this.#world = world
   }

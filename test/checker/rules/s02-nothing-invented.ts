@@ -8,7 +8,6 @@ export class NothingInvented implements Rule {
   readonly sees = ['move', 'run', 'answer', 'snapshot'] as const
   readonly #world: World
 
-
   constructor(world: World) {
     this.#world = world
   }
@@ -23,7 +22,8 @@ export class NothingInvented implements Rule {
   #moved(event: MoveEvent): void {
     const { job } = this.#world
     if (event.from !== null) {
-      if (this.#isUnknown(event.job)) this.#invented(event.job, `it went to ${event.to}, but nobody enqueued it`, event)
+      if (this.#isUnknown(event.job))
+        this.#invented(event.job, `it went to ${event.to}, but nobody enqueued it`, event)
       return
     }
     // One that is born a second time is the business of S14.
@@ -37,7 +37,8 @@ export class NothingInvented implements Rule {
 
   #ran(event: RunEvent): void {
     if (event.what !== 'start') return
-    if (this.#isUnknown(event.job)) return this.#invented(event.job, 'a handler ran it, but nobody enqueued it', event)
+    if (this.#isUnknown(event.job))
+      return this.#invented(event.job, 'a handler ran it, but nobody enqueued it', event)
     if (this.#world.job !== undefined && this.#world.job.seenToken < event.token)
       this.#invented(
         event.job,
@@ -63,7 +64,11 @@ export class NothingInvented implements Rule {
   }
 
   #isUnknown(id: string): boolean {
-    return !this.#world.book.jobs.has(id) && !this.#world.book.finished.has(id) && !this.#world.book.forgotten.has(id)
+    return (
+      !this.#world.book.jobs.has(id) &&
+      !this.#world.book.finished.has(id) &&
+      !this.#world.book.forgotten.has(id)
+    )
   }
 
   #invented(id: string, text: string, event: HistoryEvent | null): void {

@@ -13,7 +13,6 @@ export class OneLease implements Rule {
   readonly sees = ['move', 'run', 'answer'] as const
   readonly #world: World
 
-
   constructor(world: World) {
     this.#world = world
   }
@@ -37,7 +36,9 @@ export class OneLease implements Rule {
     }
     const worker = event.worker === null ? undefined : this.#world.fleet.workers.get(event.worker)
     if (worker !== undefined && worker.exact && worker.goneAt !== Infinity) {
-      this.#world.report('S3', event.job, `claimed for worker ${worker.id}, which the store no longer has`, [event])
+      this.#world.report('S3', event.job, `claimed for worker ${worker.id}, which the store no longer has`, [
+        event,
+      ])
     }
   }
 
@@ -75,7 +76,11 @@ export class OneLease implements Rule {
   }
 
   #mayHaveEnded(job: Job): boolean {
-    return job.mayHaveEnded || this.#world.clients.strangers.has(job.seenToken) || this.#world.calls.possible('rescue')
+    return (
+      job.mayHaveEnded ||
+      this.#world.clients.strangers.has(job.seenToken) ||
+      this.#world.calls.possible('rescue')
+    )
   }
 
   end(): void {}

@@ -12,14 +12,14 @@ export class Fence implements Rule {
   readonly sees = ['move', 'answer'] as const
   readonly #world: World
 
-
   constructor(world: World) {
     this.#world = world
   }
 
   on(event: HistoryEvent): void {
     if (event.type === 'move') this.#moved(event)
-    else if (event.type === 'answer' && this.#world.invoked !== undefined) this.#answered(event, this.#world.invoked)
+    else if (event.type === 'answer' && this.#world.invoked !== undefined)
+      this.#answered(event, this.#world.invoked)
   }
 
   #moved(event: MoveEvent): void {
@@ -54,7 +54,12 @@ export class Fence implements Rule {
     if (known === undefined) return
     const evidence = [invoked, event]
     if (known.writtenToken === token) {
-      return this.#world.report('S4', id, `two settles under token ${token} were both answered "written"`, evidence)
+      return this.#world.report(
+        'S4',
+        id,
+        `two settles under token ${token} were both answered "written"`,
+        evidence,
+      )
     }
     if (known.lostTokens !== null && known.lostTokens.includes(token)) {
       const text = `a settle under token ${token} was answered "written", but that lease was taken away`
@@ -65,16 +70,16 @@ export class Fence implements Rule {
       return this.#world.report('S4', id, text, evidence)
     }
     if (job !== undefined && token <= job.lostToken && invoked.seq > job.lostSeq && !this.#world.moves) {
-      this.#world.report('S4', id, `written under token ${token}, which was known to be over before`, evidence)
+      this.#world.report(
+        'S4',
+        id,
+        `written under token ${token}, which was known to be over before`,
+        evidence,
+      )
     }
   }
 
-  #refused(
-    { job: id, token }: SettleCall,
-    reply: string,
-    invoked: InvokeEvent,
-    event: AnswerEvent,
-  ): void {
+  #refused({ job: id, token }: SettleCall, reply: string, invoked: InvokeEvent, event: AnswerEvent): void {
     const { call } = invoked
     const job = this.#world.book.jobs.get(id)
     if (job?.state !== 'running' || job.token !== token) return

@@ -7,55 +7,63 @@ import type { AnswerEvent, HistoryEvent, InvokeEvent, MoveEvent } from '../histo
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
-export function growth(world: World): Rule {
-  function on(event: HistoryEvent): void {
+export class Growth implements Rule {
+  readonly name = 'S5'
+  readonly sees = ['move', 'answer'] as const
+  readonly #world: World
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
     if (event.type === 'answer') {
-      if (world.invoked !== undefined) answered(event, world.invoked)
+      if (this.#world.invoked !== undefined) this.#answered(event, this.#world.invoked)
     } else if (event.type === 'move') {
-      const { job } = world
+      const { job } = this.#world
       if (event.from === null) {
         if (event.attempt !== 0 || event.crashes !== 0)
-          wrong(job, event, 'it was born with attempts behind it')
+          this.#wrong(job, event, 'it was born with attempts behind it')
       } else if (job !== undefined && job.state !== null && event.to !== null) {
-        moved(event, job)
+        this.#moved(event, job)
       }
     }
   }
 
-  function moved(event: MoveEvent, job: Job): void {
+  #moved(event: MoveEvent, job: Job): void {
     if (event.by === 'claim' && (event.token ?? 0) <= job.token) {
-      wrong(job, event, `claimed under token ${event.token} after it had token ${job.token}`)
+      this.#wrong(job, event, `claimed under token ${event.token} after it had token ${job.token}`)
     }
     const [least, most] = attemptsAfter(event, job.attempt)
     if (event.attempt < least || event.attempt > most) {
       const by = event.settlement === undefined ? event.by : `${event.by} (${event.settlement})`
-      wrong(job, event, `${by} took it from attempt ${job.attempt} to ${event.attempt}`)
+      this.#wrong(job, event, `${by} took it from attempt ${job.attempt} to ${event.attempt}`)
     }
     const crashes = event.by === 'rescue' ? job.crashes + 1 : event.by === 'replay' ? 0 : job.crashes
     if (event.crashes !== crashes) {
-      wrong(job, event, `${event.by} took it from ${job.crashes} crashes to ${event.crashes}`)
+      this.#wrong(job, event, `${event.by} took it from ${job.crashes} crashes to ${event.crashes}`)
     }
   }
 
-  function answered(event: AnswerEvent, invoked: InvokeEvent): void {
-    for (const { id, token, attempt, job } of world.leased) {
+  #answered(event: AnswerEvent, invoked: InvokeEvent): void {
+    for (const { id, token, attempt, job } of this.#world.leased) {
       if (job === undefined) continue
       if (token <= job.seenToken && invoked.seq > job.seenSeq) {
         const text = `claimed under token ${token} after a claim under token ${job.seenToken} had been answered`
-        world.report('S5', id, text, [invoked, event])
+        this.#world.report('S5', id, text, [invoked, event])
       }
-      if (world.moves && job.state === 'running' && job.token === token && job.attempt !== attempt) {
+      if (this.#world.moves && job.state === 'running' && job.token === token && job.attempt !== attempt) {
         const text = `answered as attempt ${attempt}, but it is attempt ${job.attempt}`
-        world.report('S5', id, text, [job.lastMove, event])
+        this.#world.report('S5', id, text, [job.lastMove, event])
       }
     }
   }
 
-  function wrong(job: Job | undefined, event: MoveEvent, text: string): void {
-    world.report('S5', event.job, text, [job?.lastMove ?? null, event])
+  #wrong(job: Job | undefined, event: MoveEvent, text: string): void {
+    this.#world.report('S5', event.job, text, [job?.lastMove ?? null, event])
   }
 
-  return { name: 'S5', sees: ['move', 'answer'], on, end() {} }
+  end(): void {}
 }
 
 /** The least and the most that the attempt may be after a move. */

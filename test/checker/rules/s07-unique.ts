@@ -25,103 +25,107 @@ interface Holder {
   readonly taken: MoveEvent
 }
 
-export function uniqueKeys(world: World): Rule {
-  const { book, calls } = world
-  const holders = new Map<string, Holder>()
+export class UniqueKeys implements Rule {
+  readonly name = 'S7'
+  readonly sees = ['move', 'answer', 'invoke'] as const
+  readonly #world: World
+  readonly #holders = new Map<string, Holder>()
   /** Without moves: who was answered "inserted" last, and when. */
-  const inserted = new Map<string, { readonly job: string; readonly seq: number }>()
+  readonly #inserted = new Map<string, { readonly job: string; readonly seq: number }>()
   /** Without moves: keys whose holder may have been given another hold rule by a replace. */
-  const doubtful = new Set<string>()
+  readonly #doubtful = new Set<string>()
 
-  function on(event: HistoryEvent): void {
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
     if (event.type === 'move') {
-      if (event.unique !== null) moved(event, event.unique)
+      if (event.unique !== null) this.#moved(event, event.unique)
     } else if (event.type === 'answer') {
-      if (world.invoked?.call.kind === 'enqueue') answered(event, world.invoked)
-    } else if (event.type === 'invoke' && !world.moves && event.call.kind === 'enqueue') {
+      if (this.#world.invoked?.call.kind === 'enqueue') this.#answered(event, this.#world.invoked)
+    } else if (event.type === 'invoke' && !this.#world.moves && event.call.kind === 'enqueue') {
       for (const { unique } of event.call.jobs) {
-        if (unique?.onConflict === 'replace' && unique.hold !== 'unfinished') doubtful.add(unique.key)
+        if (unique?.onConflict === 'replace' && unique.hold !== 'unfinished') this.#doubtful.add(unique.key)
       }
     }
   }
 
-  function moved(event: MoveEvent, { key, hold, held }: NonNullable<MoveEvent['unique']>): void {
-    const before = holders.get(key)
+  #moved(event: MoveEvent, { key, hold, held }: NonNullable<MoveEvent['unique']>): void {
+    const before = this.#holders.get(key)
     if (takes(event)) {
       if (before !== undefined && before.job !== event.job && before.untilMs > event.t) {
         const text = `${event.by} gave it the key "${key}", which ${before.job} holds`
-        world.report('S7', event.job, text, [before.taken, event])
+        this.#world.report('S7', event.job, text, [before.taken, event])
       }
       const untilMs = typeof hold === 'number' ? event.t + hold : Infinity
-      holders.set(key, { job: event.job, untilMs, taken: event })
+      this.#holders.set(key, { job: event.job, untilMs, taken: event })
     } else if (before?.job === event.job && !keeps(hold, event.to)) {
-      holders.delete(key)
+      this.#holders.delete(key)
     }
     if (event.to === null) return
-    const holder = holders.get(key)
+    const holder = this.#holders.get(key)
     const entitled = holder?.job === event.job && holder.untilMs > event.t
     if (held === entitled) return
     const text = held
       ? `it is ${event.to}, but the store still counts it as the holder of the key "${key}"`
       : `it is ${event.to} and entitled to the key "${key}", but the store has freed it`
-    world.report('S7', event.job, text, [world.job?.lastMove ?? null, event])
+    this.#world.report('S7', event.job, text, [this.#world.job?.lastMove ?? null, event])
   }
 
-  function answered(event: AnswerEvent, invoked: InvokeEvent): void {
+  #answered(event: AnswerEvent, invoked: InvokeEvent): void {
     const { call } = invoked
     if (call.kind !== 'enqueue' || event.reply.kind !== 'enqueue') return
     // A repeat is answered as the first try was, which may have come through although nobody heard of it.
-    const first = book.flushes.get(call.flush)?.first ?? invoked
+    const first = this.#world.book.flushes.get(call.flush)?.first ?? invoked
     event.reply.jobs.forEach(({ id, outcome }, index) => {
       const unique = call.jobs[index]?.unique ?? null
-      if (unique === null || doubtful.has(unique.key)) return
-      if (outcome === 'duplicate') refused(id, unique, first, event)
-      if (outcome === 'inserted' && !world.moves) noteInserted(id, unique, first, event)
+      if (unique === null || this.#doubtful.has(unique.key)) return
+      if (outcome === 'duplicate') this.#refused(id, unique, first, event)
+      if (outcome === 'inserted' && !this.#world.moves) this.#noteInserted(id, unique, first, event)
     })
   }
 
   /** Another one was turned away for the sake of this holder. */
-  function refused(holder: string, { key }: UniqueSpec, invoked: InvokeEvent, event: AnswerEvent): void {
-    const over = finalSince(holder)
+  #refused(holder: string, { key }: UniqueSpec, invoked: InvokeEvent, event: AnswerEvent): void {
+    const over = this.#finalSince(holder)
     if (over === null || over.seq > invoked.seq) return
     const text = `it was ${over.state}, but its key "${key}" turned away a later enqueue`
-    world.report('S7', holder, text, [invoked, event])
+    this.#world.report('S7', holder, text, [invoked, event])
   }
 
   /** When a job became final and lost its key with that; null where it did not. */
-  function finalSince(id: string): { readonly state: string; readonly seq: number } | null {
-    const finished = book.finished.get(id)
+  #finalSince(id: string): { readonly state: string; readonly seq: number } | null {
+    const finished = this.#world.book.finished.get(id)
     if (finished !== undefined) return finished.timedKey ? null : finished
-    const job = book.jobs.get(id)
+    const job = this.#world.book.jobs.get(id)
     const timed = typeof (job?.lastMove?.unique ?? job?.spec?.unique)?.hold === 'number'
     if (job === undefined || timed) return null
     if (job.state === 'dead') return { state: 'dead', seq: job.lastMove?.seq ?? Infinity }
-    const died = job.finalBy === 'dead' && !world.moves && !calls.possibleSince('replay', job.seenSeq)
+    const died =
+      job.finalBy === 'dead' && !this.#world.moves && !this.#world.calls.possibleSince('replay', job.seenSeq)
     return died ? { state: 'dead', seq: job.finalSeq } : null
   }
 
-  function noteInserted(
-    id: string,
-    { key, hold }: UniqueSpec,
-    invoked: InvokeEvent,
-    event: AnswerEvent,
-  ): void {
+  #noteInserted(id: string, { key, hold }: UniqueSpec, invoked: InvokeEvent, event: AnswerEvent): void {
     // Only 'unfinished' can be judged from outside: a claim whose answer was lost ends a 'ready' unseen.
-    if (hold !== 'unfinished') return void inserted.delete(key)
-    const before = inserted.get(key)
-    const job = before === undefined ? undefined : book.jobs.get(before.job)
+    if (hold !== 'unfinished') return void this.#inserted.delete(key)
+    const before = this.#inserted.get(key)
+    const job = before === undefined ? undefined : this.#world.book.jobs.get(before.job)
     if (before !== undefined && before.job !== id && before.seq < invoked.seq && job !== undefined) {
       const mayBeFinal =
-        job.mayBeFinal || calls.possible('rescue') || calls.possibleSince('cancel', before.seq)
+        job.mayBeFinal ||
+        this.#world.calls.possible('rescue') ||
+        this.#world.calls.possibleSince('cancel', before.seq)
       if (!mayBeFinal) {
         const text = `it got the key "${key}", but nothing has finished ${before.job}, which got it before`
-        world.report('S7', id, text, [invoked, event])
+        this.#world.report('S7', id, text, [invoked, event])
       }
     }
-    inserted.set(key, { job: id, seq: event.seq })
+    this.#inserted.set(key, { job: id, seq: event.seq })
   }
 
-  return { name: 'S7', sees: ['move', 'answer', 'invoke'], on, end() {} }
+  end(): void {}
 }
 
 function takes({ by, from }: MoveEvent): boolean {

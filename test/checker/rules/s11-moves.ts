@@ -44,39 +44,45 @@ const SETTLED: Readonly<Record<SettlementType, readonly State[]>> = {
 /** Clocks of stores are finer than a millisecond; what is written down is rounded. */
 const ROUNDING_MS = 1
 
-export function legalMoves(world: World): Rule {
-  const { book } = world
+export class LegalMoves implements Rule {
+  readonly name = 'S11'
+  readonly sees = ['move', 'snapshot'] as const
+  readonly #world: World
 
-  function on(event: HistoryEvent): void {
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
     if (event.type === 'move') {
-      judge(event)
-      compare(event)
-    } else if (event.type === 'snapshot' && world.moves) {
-      unmoved(event)
+      this.#judge(event)
+      this.#compare(event)
+    } else if (event.type === 'snapshot' && this.#world.moves) {
+      this.#unmoved(event)
     }
   }
 
-  function judge(event: MoveEvent): void {
+  #judge(event: MoveEvent): void {
     const [from, to] = LEGAL[event.by]
     if (!from.includes(event.from) || !to.includes(event.to)) {
-      return illegal(event, `${event.by} took it from ${name(event.from)} to ${name(event.to)}`)
+      return this.#illegal(event, `${event.by} took it from ${name(event.from)} to ${name(event.to)}`)
     }
     if (
       event.settlement !== undefined &&
       event.to !== null &&
       !SETTLED[event.settlement].includes(event.to)
     ) {
-      return illegal(event, `it was settled as ${event.settlement} and became ${event.to}`)
+      return this.#illegal(event, `it was settled as ${event.settlement} and became ${event.to}`)
     }
     const tooEarlyMs = event.dueAt - event.t
     if (event.to === 'ready' && startsWait(event.by) && tooEarlyMs > ROUNDING_MS) {
-      illegal(event, `${event.by} made it ready ${tooEarlyMs} ms before it is due`)
+      this.#illegal(event, `${event.by} made it ready ${tooEarlyMs} ms before it is due`)
     }
   }
 
   /** Does it start where the move before ended? Where another rule says more of it, that one speaks. */
-  function compare(event: MoveEvent): void {
-    const { job, finished } = world
+  #compare(event: MoveEvent): void {
+    const { job, finished } = this.#world
     if (event.from === null || finished !== undefined || job === undefined) return
     if (job.state === event.from || job.state === 'dead') return
     if (
@@ -86,24 +92,24 @@ export function legalMoves(world: World): Rule {
       return // S4
     if (event.by === 'claim' && job.state === 'running') return // S3
     if (event.to === null) return // S1
-    illegal(event, `${event.by} took it from ${event.from}, but it was ${name(job.state)}`)
+    this.#illegal(event, `${event.by} took it from ${event.from}, but it was ${name(job.state)}`)
   }
 
-  function unmoved(event: SnapshotEvent): void {
+  #unmoved(event: SnapshotEvent): void {
     for (const { id, state } of event.jobs) {
-      const job = book.jobs.get(id)
-      const was = job === undefined ? book.finished.get(id)?.state : job.state
+      const job = this.#world.book.jobs.get(id)
+      const was = job === undefined ? this.#world.book.finished.get(id)?.state : job.state
       if (was === undefined || was === state) continue
       const text = `it is ${state}, but the last move on record left it ${name(was)}`
-      world.report('S11', id, text, [job?.lastMove ?? null])
+      this.#world.report('S11', id, text, [job?.lastMove ?? null])
     }
   }
 
-  function illegal(event: MoveEvent, text: string): void {
-    world.report('S11', event.job, text, [lastOf(world.job), event])
+  #illegal(event: MoveEvent, text: string): void {
+    this.#world.report('S11', event.job, text, [lastOf(this.#world.job), event])
   }
 
-  return { name: 'S11', sees: ['move', 'snapshot'], on, end() {} }
+  end(): void {}
 }
 
 function startsWait(by: By): boolean {

@@ -7,74 +7,88 @@ import type { AnswerEvent, EnqueuedJob, HistoryEvent, InvokeEvent, MoveEvent } f
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
-export function flushes(world: World): Rule {
-  const { book } = world
-  const intents = new Map<string, string>()
-  const intentAging = new Aging<string>()
+export class Flushes implements Rule {
+  readonly name = 'S14'
+  readonly sees = ['move', 'invoke', 'answer'] as const
+  readonly #world: World
+  readonly #intents = new Map<string, string>()
+  readonly #intentAging = new Aging<string>()
 
-  function on(event: HistoryEvent): void {
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  on(event: HistoryEvent): void {
     if (event.type === 'move') {
-      if (event.from === null) born(event)
+      if (event.from === null) this.#born(event)
     } else if (event.type === 'invoke') {
-      if (event.call.kind === 'enqueue') asked(event, event.call.flush, event.call.jobs)
+      if (event.call.kind === 'enqueue') this.#asked(event, event.call.flush, event.call.jobs)
     } else if (event.type === 'answer') {
-      if (world.invoked !== undefined) answered(event, world.invoked)
+      if (this.#world.invoked !== undefined) this.#answered(event, this.#world.invoked)
     }
   }
 
-  function asked(event: InvokeEvent, flush: string, jobs: readonly EnqueuedJob[]): void {
-    intentAging.takeBefore(event.t - world.bounds.flushMemoryMs, (intent) => intents.delete(intent))
-    const first = book.flushes.get(flush)?.first
+  #asked(event: InvokeEvent, flush: string, jobs: readonly EnqueuedJob[]): void {
+    this.#intentAging.takeBefore(event.t - this.#world.bounds.flushMemoryMs, (intent) =>
+      this.#intents.delete(intent),
+    )
+    const first = this.#world.book.flushes.get(flush)?.first
     if (first === undefined || first.call.kind !== 'enqueue') return
     const before = first.call.jobs
     const differs = jobs.find((job, index) => before[index]?.id !== job.id)
     if (differs !== undefined || jobs.length !== before.length) {
       const text = `flush ${flush} was repeated with other jobs than before`
-      world.report('S14', differs?.id ?? null, text, [first, event])
+      this.#world.report('S14', differs?.id ?? null, text, [first, event])
     }
   }
 
-  function answered(event: AnswerEvent, invoked: InvokeEvent): void {
+  #answered(event: AnswerEvent, invoked: InvokeEvent): void {
     const { call } = invoked
     const { reply } = event
     if (call.kind !== 'enqueue' || reply.kind !== 'enqueue') return
-    const memory = book.flushes.get(call.flush)
+    const memory = this.#world.book.flushes.get(call.flush)
     reply.jobs.forEach(({ id, outcome }, index) => {
       const spec = call.jobs[index]
       if (spec === undefined) return
       const before = memory?.replies?.[index]
       if (before !== undefined && (before.id !== id || before.outcome !== outcome)) {
         const text = `flush ${call.flush} was answered ${before.outcome} ${before.id} before, and ${outcome} ${id} now`
-        world.report('S14', spec.id, text, [invoked, event])
+        this.#world.report('S14', spec.id, text, [invoked, event])
       } else if (outcome === 'inserted' && id !== spec.id) {
-        world.report('S14', spec.id, `it was inserted, but under the id ${id}`, [invoked, event])
+        this.#world.report('S14', spec.id, `it was inserted, but under the id ${id}`, [invoked, event])
       }
       // Where there are moves, its birth has told already.
-      if (!world.moves && outcome === 'inserted' && spec.intent !== undefined)
-        noteIntent(spec.intent, id, event)
+      if (!this.#world.moves && outcome === 'inserted' && spec.intent !== undefined)
+        this.#noteIntent(spec.intent, id, event)
     })
     if (memory !== undefined) memory.replies = reply.jobs
   }
 
-  function born(event: MoveEvent): void {
-    if (world.wasBorn(event.job)) {
-      world.report('S14', event.job, 'it was born a second time', [world.job?.lastMove ?? null, event])
-    }
-    const intent = world.job?.spec?.intent
-    if (intent !== undefined) noteIntent(intent, event.job, event)
-  }
-
-  function noteIntent(intent: string, job: string, event: HistoryEvent): void {
-    const before = intents.get(intent)
-    if (before === undefined) {
-      intents.set(intent, job)
-      intentAging.add(event.t, intent)
-    } else if (before !== job) {
-      world.report('S14', job, `it is a second job for the intent ${intent}, which was ${before} already`, [
+  #born(event: MoveEvent): void {
+    if (this.#world.wasBorn(event.job)) {
+      this.#world.report('S14', event.job, 'it was born a second time', [
+        this.#world.job?.lastMove ?? null,
         event,
       ])
     }
+    const intent = this.#world.job?.spec?.intent
+    if (intent !== undefined) this.#noteIntent(intent, event.job, event)
   }
 
-  return { name: 'S14', sees: ['move', 'invoke', 'answer'], on, end() {} }
+  #noteIntent(intent: string, job: string, event: HistoryEvent): void {
+    const before = this.#intents.get(intent)
+    if (before === undefined) {
+      this.#intents.set(intent, job)
+      this.#intentAging.add(event.t, intent)
+    } else if (before !== job) {
+      this.#world.report(
+        'S14',
+        job,
+        `it is a second job for the intent ${intent}, which was ${before} already`,
+        [event],
+      )
+    }
+  }
+
+  end(): void {}
 }

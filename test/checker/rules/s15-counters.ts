@@ -5,12 +5,20 @@ import type { World } from '../world.ts'
 
 type Counts = Record<State, number>
 
-export function counters(world: World): Rule {
-  function on(event: HistoryEvent): void {
-    if (event.type === 'snapshot' && event.counters !== null) compare(event, event.counters)
+export class Counters implements Rule {
+  readonly name = 'S15'
+  readonly sees = ['snapshot'] as const
+  readonly #world: World
+
+  constructor(world: World) {
+    this.#world = world
   }
 
-  function compare(event: SnapshotEvent, counters: NonNullable<SnapshotEvent['counters']>): void {
+  on(event: HistoryEvent): void {
+    if (event.type === 'snapshot' && event.counters !== null) this.#compare(event, event.counters)
+  }
+
+  #compare(event: SnapshotEvent, counters: NonNullable<SnapshotEvent['counters']>): void {
     const recount = new Map<string, Counts>()
     for (const { queue, state } of event.jobs) {
       const counts = recount.get(queue) ?? noCounts()
@@ -24,12 +32,12 @@ export function counters(world: World): Rule {
         const counter = counters[queue]?.[state] ?? 0
         if (counter === counts[state]) continue
         const text = `queue ${queue}: the store counts ${counter} ${state}, a recount finds ${counts[state]}`
-        world.report('S15', null, text, [])
+        this.#world.report('S15', null, text, [])
       }
     }
   }
 
-  return { name: 'S15', sees: ['snapshot'], on, end() {} }
+  end(): void {}
 }
 
 function noCounts(): Counts {

@@ -27,36 +27,42 @@ interface Line {
   resumedAt: number
 }
 
-export function order(world: World): Rule {
-  const lines = new Map<string, Line>()
-  const waiting = new Map<string, Waiting>()
-  const { overtakeMs } = world.bounds
+export class Order implements Rule {
+  readonly name = 'S17'
+  readonly sees = ['move', 'setting'] as const
+  readonly #world: World
+  readonly #lines = new Map<string, Line>()
+  readonly #waiting = new Map<string, Waiting>()
 
-  function on(event: HistoryEvent): void {
-    if (event.type === 'move') moved(event)
-    else if (event.type === 'setting') set(event)
+  constructor(world: World) {
+    this.#world = world
   }
 
-  function moved(event: MoveEvent): void {
+  on(event: HistoryEvent): void {
+    if (event.type === 'move') this.#moved(event)
+    else if (event.type === 'setting') this.#set(event)
+  }
+
+  #moved(event: MoveEvent): void {
     if (event.from === 'ready') {
-      const was = waiting.get(event.job)
+      const was = this.#waiting.get(event.job)
       if (was !== undefined) {
         was.there = false
-        waiting.delete(event.job)
+        this.#waiting.delete(event.job)
       }
-      if (event.by === 'claim' && event.crashes === 0) claimed(event)
+      if (event.by === 'claim' && event.crashes === 0) this.#claimed(event)
     }
     if (event.to === 'ready' && event.crashes === 0) {
       const entry = { rank: event.rank, id: event.job, move: event, there: true }
-      waiting.set(event.job, entry)
-      lineOf(event.queue).young.add(event.t, entry)
+      this.#waiting.set(event.job, entry)
+      this.#lineOf(event.queue).young.add(event.t, entry)
     }
   }
 
-  function claimed(event: MoveEvent): void {
-    const line = lineOf(event.queue)
+  #claimed(event: MoveEvent): void {
+    const line = this.#lineOf(event.queue)
     // Older by the clock, and by more than a moment: at the bound itself it may still be overtaken.
-    line.young.takeBefore(event.t - overtakeMs, (entry) => {
+    line.young.takeBefore(event.t - this.#world.bounds.overtakeMs, (entry) => {
       if (entry.there) line.old.push(entry)
     })
     let first = line.old.top()
@@ -66,23 +72,23 @@ export function order(world: World): Rule {
     }
     if (
       first === undefined ||
-      event.t - line.resumedAt <= overtakeMs ||
+      event.t - line.resumedAt <= this.#world.bounds.overtakeMs ||
       !ranksBefore(first, { rank: event.rank, id: event.job })
     )
       return
     const since = Math.max(first.move.t, line.resumedAt)
     const text = `${event.job} was claimed before it, which ranks after it, when it had been claimable for ${event.t - since} ms`
-    world.report('S17', first.move.job, text, [first.move, event])
+    this.#world.report('S17', first.move.job, text, [first.move, event])
   }
 
-  function set({ queue, paused, t }: SettingEvent): void {
-    const line = lineOf(queue)
+  #set({ queue, paused, t }: SettingEvent): void {
+    const line = this.#lineOf(queue)
     if (line.paused && !paused) line.resumedAt = t
     line.paused = paused
   }
 
-  function lineOf(queue: string): Line {
-    let line = lines.get(queue)
+  #lineOf(queue: string): Line {
+    let line = this.#lines.get(queue)
     if (line === undefined) {
       line = {
         young: new Aging(),
@@ -90,12 +96,12 @@ export function order(world: World): Rule {
         paused: false,
         resumedAt: -Infinity,
       }
-      lines.set(queue, line)
+      this.#lines.set(queue, line)
     }
     return line
   }
 
-  return { name: 'S17', sees: ['move', 'setting'], on, end() {} }
+  end(): void {}
 }
 
 /** Lower ranks go first; equal ones by id. */

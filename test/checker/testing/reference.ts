@@ -136,7 +136,7 @@ export class Reference {
     if (!healed && this.#chance.happens(0.08)) return this.#send(this.#clients.next(), null)
     if (!actor.up) this.#start(actor)
     else if (!actor.frozen) this.#work(actor)
-    else if (this.#chance.happens(0.1)) this.#freeze(actor, false)
+    else if (this.#chance.happens(0.03)) this.#freeze(actor, false)
   }
 
   /** Upkeep is never disturbed and always in time. */
