@@ -1,7 +1,7 @@
 /** Writes the history: what the clients saw, what the store did, and what was done to them, in the checker's format. */
 import type { NewJob } from '../../src/job/record.ts'
 import type { JobState } from '../../src/job/states.ts'
-import type { Entry } from '../../src/stores/memory/entry.ts'
+import { rank, type Entry } from '../../src/stores/memory/entry.ts'
 import type { UniqueKeys } from '../../src/stores/memory/unique-keys.ts'
 import type { SettleRequest } from '../../src/stores/store.ts'
 import type { By, Call, EnqueuedJob, HistoryEvent, Hold, MoveEvent, SettleCall } from '../checker/history.ts'
@@ -67,7 +67,7 @@ export class Recorder {
   }
 
   onMove(entry: Readonly<Entry>, from: JobState | null, to: JobState | null): void {
-    const { job, lease, attempt, crashes, rank, dueAt } = entry
+    const { job, lease, attempt, crashes, dueAt } = entry
     if (to === 'running' && lease !== null) {
       this.#running.set(job.id, { token: lease.token, worker: lease.worker })
       const ids = this.#leases.get(lease.token) ?? []
@@ -90,7 +90,7 @@ export class Recorder {
       worker: settled?.worker ?? under?.worker ?? null,
       attempt,
       crashes,
-      rank,
+      rank: rank(entry),
       dueAt,
       unique: this.#unique(job),
       ...(settled === undefined ? {} : { settlement: settled.to }),

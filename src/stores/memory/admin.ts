@@ -129,5 +129,6 @@ function replay(state: MemoryState, entry: Entry): boolean {
   entry.attempt = 0
   entry.crashes = 0
   state.reschedule(entry, now)
+  entry.end = null
   return true
 }

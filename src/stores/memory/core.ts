@@ -183,7 +183,7 @@ export function report(state: MemoryState, worker: WorkerId, reports: readonly R
   for (const { token, position, progress, log } of reports) {
     const entry = state.leases.openAt(worker, token, position)
     if (entry === 'already' || entry === 'lost') continue
-    if (progress !== null) entry.progress = progress
-    if (log.length > 0) entry.log = [...entry.log, ...log].slice(-MAX_LOG_LINES)
+    const before = entry.said ?? { progress: null, log: [] }
+    entry.said = { progress: progress ?? before.progress, log: [...before.log, ...log].slice(-MAX_LOG_LINES) }
   }
 }

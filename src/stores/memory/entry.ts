@@ -15,6 +15,19 @@ export interface LeaseEntry {
   left: number
 }
 
+/** How a job ended. */
+export interface Ending {
+  readonly at: number
+  readonly result: string | null
+  readonly resultDropped: boolean
+  readonly runMs: number
+  readonly reason: string | null
+}
+
+/**
+ * Small on purpose: with a million of them waiting, the garbage collector's work is what they cost. Hence what few jobs
+ * have, or only finished ones, is apart, and the rank is worked out when it is asked for.
+ */
 export interface Entry {
   /** Replaced as a whole when a unique key's conflict rule says so. */
   job: NewJob
@@ -23,19 +36,15 @@ export interface Entry {
   crashes: number
   readonly createdAt: number
   dueAt: number
-  rank: number
   error: AttemptError | null
   /** Present while running. */
   lease: LeaseEntry | null
   position: number
   cancel: { readonly reason: string | null } | null
-  progress: Progress | null
-  log: readonly JobLogLine[]
-  finishedAt: number
-  result: string | null
-  resultDropped: boolean
-  runMs: number
-  reason: string | null
+  /** What its handlers said. */
+  said: { readonly progress: Progress | null; readonly log: readonly JobLogLine[] } | null
+  /** Present once it is final. */
+  end: Ending | null
 }
 
 const NO_LOG: readonly JobLogLine[] = []
@@ -48,19 +57,22 @@ export function newEntry(job: NewJob, state: JobState, nowMs: number, dueAt: num
     crashes: 0,
     createdAt: nowMs,
     dueAt,
-    rank: rankOf(dueAt, job.headStartMs),
     error: null,
     lease: null,
     position: 0,
     cancel: null,
-    progress: null,
-    log: NO_LOG,
-    finishedAt: 0,
-    result: null,
-    resultDropped: false,
-    runMs: 0,
-    reason: null,
+    said: null,
+    end: null,
   }
+}
+
+export function rank({ dueAt, job }: Readonly<Entry>): number {
+  return rankOf(dueAt, job.headStartMs)
+}
+
+function endOf({ job, end }: Entry): Ending {
+  if (end === null) throw new Error(`job ${job.id} is final without an end`)
+  return end
 }
 
 export function claimedJob(entry: Entry): ClaimedJob {
@@ -89,8 +101,8 @@ export function recordOf(entry: Entry): JobRecord {
     ...claimedJob(entry),
     uniqueKey: entry.job.unique?.key ?? null,
     error: entry.error,
-    log: entry.log,
-    progress: entry.progress,
+    log: entry.said?.log ?? NO_LOG,
+    progress: entry.said?.progress ?? null,
   }
   switch (entry.state) {
     case 'scheduled':
@@ -104,20 +116,20 @@ export function recordOf(entry: Entry): JobRecord {
       return { ...facts, state: 'running', worker, token, claimedAt, cancelRequested: entry.cancel !== null }
     }
     case 'completed': {
-      const { finishedAt, result, resultDropped, runMs } = entry
+      const { at: finishedAt, result, resultDropped, runMs } = endOf(entry)
       return { ...facts, state: 'completed', finishedAt, result, resultDropped, runMs }
     }
     case 'dead':
       if (entry.error === null) throw new Error(`dead job ${entry.job.id} without an error`)
-      return { ...facts, state: 'dead', finishedAt: entry.finishedAt, error: entry.error }
+      return { ...facts, state: 'dead', finishedAt: endOf(entry).at, error: entry.error }
     case 'cancelled':
-      return { ...facts, state: 'cancelled', finishedAt: entry.finishedAt, reason: entry.reason }
+      return { ...facts, state: 'cancelled', finishedAt: endOf(entry).at, reason: endOf(entry).reason }
   }
 }
 
-export const byRank = (a: Entry, b: Entry): number => a.rank - b.rank || compareIds(a, b)
+export const byRank = (a: Entry, b: Entry): number => rank(a) - rank(b) || compareIds(a, b)
 export const byDueTime = (a: Entry, b: Entry): number => a.dueAt - b.dueAt || compareIds(a, b)
-export const byFinish = (a: Entry, b: Entry): number => a.finishedAt - b.finishedAt || compareIds(a, b)
+export const byFinish = (a: Entry, b: Entry): number => endOf(a).at - endOf(b).at || compareIds(a, b)
 
 export function compareIds(a: Entry, b: Entry): number {
   return a.job.id < b.job.id ? -1 : a.job.id > b.job.id ? 1 : 0

@@ -4,7 +4,6 @@
  */
 import { attemptError, type AttemptError } from '../../job/failure.ts'
 import type { FlushId } from '../../job/ids.ts'
-import { rankOf } from '../../job/rank.ts'
 import type { Due, NewJob } from '../../job/record.ts'
 import { crashDelayMs, jittered } from '../../job/retry.ts'
 import type { Settlement } from '../../job/settlement.ts'
@@ -14,7 +13,7 @@ import { assertNever } from '../../std/never.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
 import type { EnqueueAnswer, WakeUp } from '../store.ts'
-import type { Entry } from './entry.ts'
+import type { Ending, Entry } from './entry.ts'
 import { Leases } from './leases.ts'
 import { Shelves, type OnMove } from './shelves.ts'
 import { UniqueKeys } from './unique-keys.ts'
@@ -76,18 +75,19 @@ export class MemoryState {
   /** Writes what an attempt came to, and ends its place in the lease. */
   settle(entry: Entry, settlement: Settlement, runMs: number): void {
     this.leases.close(entry)
-    entry.runMs = runMs
     if (entry.cancel !== null && comesBack(settlement))
       this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
-    else this.#write(entry, settlement)
+    else this.#write(entry, settlement, runMs)
   }
 
-  #write(entry: Entry, settlement: Settlement): void {
+  #write(entry: Entry, settlement: Settlement, runMs: number): void {
     switch (settlement.type) {
       case 'completed':
-        entry.result = settlement.result
-        entry.resultDropped = settlement.resultDropped
-        return this.finish(entry, 'completed', {})
+        return this.finish(entry, 'completed', {
+          result: settlement.result,
+          resultDropped: settlement.resultDropped,
+          runMs,
+        })
       case 'dead':
         return this.finish(entry, 'dead', { error: settlement.error })
       case 'cancelled':
@@ -116,7 +116,7 @@ export class MemoryState {
   schedule(entry: Entry, delayMs: number, error: AttemptError | null): void {
     this.shelves.take(entry)
     entry.error = error
-    this.#setDue(entry, this.now() + delayMs)
+    entry.dueAt = this.now() + delayMs
     this.shelves.put(entry, 'scheduled')
     this.hint({ type: 'due', inMs: delayMs })
   }
@@ -126,7 +126,7 @@ export class MemoryState {
     this.shelves.take(entry)
     // Only now that it is off its old shelf: queue, rank and due time say where it stands.
     entry.job = job
-    this.#setDue(entry, dueAt)
+    entry.dueAt = dueAt
     this.shelves.put(entry, dueAt > this.now() ? 'scheduled' : 'ready')
     this.hintWaiting(entry)
   }
@@ -136,16 +136,11 @@ export class MemoryState {
     else this.hint({ type: 'due', inMs: entry.dueAt - this.now() })
   }
 
-  #setDue(entry: Entry, dueAt: number): void {
-    entry.dueAt = dueAt
-    entry.rank = rankOf(dueAt, entry.job.headStartMs)
-  }
-
-  finish(entry: Entry, to: FinalState, facts: { error?: AttemptError; reason?: string | null }): void {
+  finish(entry: Entry, to: FinalState, facts: Partial<Ending> & { readonly error?: AttemptError }): void {
     this.shelves.take(entry)
-    entry.finishedAt = this.now()
+    const { result = null, resultDropped = false, runMs = 0, reason = null } = facts
+    entry.end = { at: this.now(), result, resultDropped, runMs, reason }
     if (facts.error !== undefined) entry.error = facts.error
-    entry.reason = facts.reason ?? null
     entry.cancel = null
     this.shelves.put(entry, to)
     if (this.shelves.finished[to].size > this.maxFinished) this.shelves.forgetOldest(to)

@@ -84,7 +84,7 @@ function prune(state: MemoryState, retention: Retention, limit: number): number 
     while (pruned < limit) {
       const oldest = shelf.first()
       if (oldest === undefined) break
-      const tooOld = oldest.finishedAt + keepMs <= now
+      const tooOld = (oldest.end?.at ?? now) + keepMs <= now
       const tooMany = keepCount !== null && shelf.size > keepCount
       if (!tooOld && !tooMany) break
       state.shelves.forgetOldest(final)

@@ -214,7 +214,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'priorities are ignored',
     from: 'rank without the head start',
     file: 'src/stores/memory/entry.ts',
-    find: 'export const byRank = (a: Entry, b: Entry): number => a.rank - b.rank || compareIds(a, b)',
+    find: 'export const byRank = (a: Entry, b: Entry): number => rank(a) - rank(b) || compareIds(a, b)',
     replace: 'export const byRank = (a: Entry, b: Entry): number => a.dueAt - b.dueAt || compareIds(a, b)',
   },
   {
