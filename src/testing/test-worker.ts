@@ -12,7 +12,7 @@ import { MAX_BATCH, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
 import { execute } from '../worker/execute.ts'
 import { Reporter } from '../worker/reporter.ts'
-import { policyOf, settle, tellSettled, type PendingSettle } from '../worker/settling.ts'
+import { policyOf, settle, tellSettled, timeoutOf, type PendingSettle } from '../worker/settling.ts'
 import { Timeouts } from '../worker/timeouts.ts'
 
 export type RunResult<Out> =
@@ -159,12 +159,10 @@ export class TestWorker {
   }
 
   async #execute(attempt: Attempt, jobs: ReadonlyMap<string, JobDefinition>): Promise<Outcome> {
-    const { envelope, name } = attempt.job
-    attempt.phase = 'running'
-    attempt.startedMs = this.#clock.monotonicMs()
-    attempt.timeoutMs = envelope.timeoutMs ?? jobs.get(name)?.timeoutMs ?? this.#core.settings.jobTimeoutMs
+    const nowMs = this.#clock.monotonicMs()
+    attempt.begin(nowMs, timeoutOf(this.#core, attempt.job, jobs.get(attempt.job.name)))
     this.#running.add(attempt)
-    this.#timeouts.set(attempt, attempt.startedMs + attempt.timeoutMs)
+    this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
     this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
     try {
       return (await execute(attempt, jobs, this.#reporter)) ?? { type: 'interrupted' }

@@ -11,7 +11,10 @@ import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 
 export interface WorkOptions<Q extends string = string> {
-  /** The jobs that this worker runs. @default all that have a handler */
+  /**
+   * The jobs that this worker runs. It claims whatever its queues hold: a job that is not listed fails there as unknown
+   * and is retried over minutes, so give jobs that other workers run a queue of their own. @default all that have a handler
+   */
   readonly jobs?: readonly AnyJob[]
   /** The queues it reads, as a list or with weights: { mail: 2, default: 1 }. @default all, equally */
   readonly queues?: readonly Q[] | Readonly<Partial<Record<Q, number>>>
