@@ -41,7 +41,11 @@ const faults = new Map<string, number>()
 const before = { ms: performance.now(), cpu: process.cpuUsage() }
 
 for (let seed = from; totals.seeds < seeds && totals.simulatedMs < hours * 3_600_000; seed++) {
-  const judged = await judge(seed, minutes)
+  const judged = await judge(seed, minutes).catch((error: unknown) => {
+    // A store that trips over its own assertions has told more than the checker could.
+    console.error(`seed ${seed} broke 1 rules; the run itself failed.\nassertion: ${String(error)}`)
+    process.exit(1)
+  })
   const { verdict } = judged
   if (verdict.violationCount > 0) {
     console.error(explainFailure(judged, minutes))
