@@ -140,14 +140,14 @@ export function remoteStore(
       network.call(
         from,
         { kind: 'register', worker, leaseMs },
-        () => real.register(worker, leaseMs),
+        () => told(real.register(worker, leaseMs), () => recorder.lease('registered', worker)),
         () => ({ kind: 'register' }),
       ),
     retire: (worker) =>
       network.call(
         from,
         { kind: 'retire', worker },
-        () => real.retire(worker),
+        () => told(real.retire(worker), () => recorder.lease('retired', worker)),
         () => ({ kind: 'retire' }),
       ),
     cycle: (request) => {
@@ -163,7 +163,7 @@ export function remoteStore(
       network.call(
         from,
         { kind: 'heartbeat', ...request },
-        () => real.heartbeat(request),
+        () => told(real.heartbeat(request), () => recorder.lease('renewed', request.worker)),
         ({ alive, tokens }) => ({ kind: 'heartbeat', alive, tokens }),
       ),
     report: (worker, reports) => other('report', () => real.report(worker, reports)),
@@ -185,7 +185,11 @@ export function remoteStore(
         network.call(
           from,
           { kind: 'rescue' },
-          () => real.upkeep.rescue(limit),
+          () =>
+            real.upkeep.rescue(limit).then((answer) => {
+              for (const worker of answer.workers) recorder.lease('gone', worker)
+              return answer
+            }),
           ({ workers, jobs }) => ({ kind: 'rescue', workers, jobs: jobs.map(({ id, to }) => ({ id, to })) }),
         ),
       prune: (retention, limit) =>
@@ -231,4 +235,10 @@ export function remoteStore(
 
 function leaseReply({ token, jobs }: Awaited<ReturnType<Store['cycle']>>['leases'][number]) {
   return { token, jobs: jobs.map(({ id, attempt, crashes }) => ({ id, attempt, crashes })) }
+}
+
+/** The in-memory store has done its step when the call returns: what it then says of the lease is part of the step. */
+function told<T>(answer: Promise<T>, tell: () => void): Promise<T> {
+  tell()
+  return answer
 }

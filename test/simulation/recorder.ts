@@ -1,10 +1,21 @@
 /** Writes the history: what the clients saw, what the store did, and what was done to them, in the checker's format. */
+import type { WorkerId } from '../../src/job/ids.ts'
 import type { NewJob } from '../../src/job/record.ts'
 import type { JobState } from '../../src/job/states.ts'
 import { rank, type Entry } from '../../src/stores/memory/entry.ts'
+import type { MemoryState } from '../../src/stores/memory/state.ts'
 import type { UniqueKeys } from '../../src/stores/memory/unique-keys.ts'
 import type { SettleRequest } from '../../src/stores/store.ts'
-import type { By, Call, EnqueuedJob, HistoryEvent, Hold, MoveEvent, SettleCall } from '../checker/history.ts'
+import type {
+  By,
+  Call,
+  EnqueuedJob,
+  HistoryEvent,
+  LeaseEvent,
+  Hold,
+  MoveEvent,
+  SettleCall,
+} from '../checker/history.ts'
 import { EPOCH_MS } from './process.ts'
 import type { World } from './world.ts'
 
@@ -25,6 +36,7 @@ export class Recorder {
   #op = 0
   #doing: Doing | undefined
   #keys: UniqueKeys | undefined
+  #workers: MemoryState['leases']['workers'] | undefined
 
   constructor(world: World, sink: (event: HistoryEvent) => void) {
     this.#world = world
@@ -35,9 +47,23 @@ export class Recorder {
     return this.#seq
   }
 
-  /** The store's keys, to tell who holds one after a move. */
-  watchKeys(keys: UniqueKeys): void {
+  /** The store's own books, to tell who holds a key after a move, and until when a lease lasts. */
+  watch({ keys, leases }: MemoryState): void {
     this.#keys = keys
+    this.#workers = leases.workers
+  }
+
+  /** A worker's lease as the store has it now. */
+  lease(what: LeaseEvent['what'], worker: string): void {
+    const expiresAt = this.#workers?.get(worker as WorkerId)?.expiresAt ?? null
+    // A heartbeat of a worker that is gone renews nothing.
+    if (what === 'renewed' && expiresAt === null) return
+    this.write({
+      type: 'lease',
+      what,
+      worker,
+      expiresAt: what === 'retired' || what === 'gone' ? null : expiresAt,
+    })
   }
 
   write(event: Unstamped<HistoryEvent>): void {

@@ -36,7 +36,7 @@ export async function simulate({ seed, minutes, sink }: RunOptions): Promise<Run
     maxFinished: 1_000_000,
     onMove: (entry, from, to) => recorder.onMove(entry, from, to),
   })
-  recorder.watchKeys(state.keys)
+  recorder.watch(state)
   const store = storeOn(state)
   const network = new Network(world, recorder, Math.min(3_000, plan.leaseMs / 3))
   const fleet = new Fleet({ world, plan, store, network, recorder })
