@@ -19,24 +19,42 @@ export interface Verdict {
   readonly counted: Counted
 }
 
-export function check(history: Iterable<HistoryEvent>, options: CheckOptions = {}): Verdict {
-  const world = new World(readBounds(options))
-  const rules = ALL_RULES.map((AnyRule) => new AnyRule(world))
-  const listeners = listenersOf(rules)
-  const counted = noTally()
-  for (const event of history) {
+/** Takes the events one by one, so that a history of any length can be judged while it happens. */
+export class Checker {
+  readonly #world: World
+  readonly #rules: readonly Rule[]
+  readonly #listeners: Listeners
+  readonly #counted = noTally()
+
+  constructor(options: CheckOptions = {}) {
+    this.#world = new World(readBounds(options))
+    this.#rules = ALL_RULES.map((AnyRule) => new AnyRule(this.#world))
+    this.#listeners = listenersOf(this.#rules)
+  }
+
+  take(event: HistoryEvent): void {
+    const world = this.#world
     world.enter(event)
-    const listening = listeners[event.type]
+    const listening = this.#listeners[event.type]
     // Indexed, because an iterator here costs a tenth of the whole check.
     for (let index = 0; index < listening.length; index++) listening[index]?.on(event)
-    tally(counted, event, world.invoked)
+    tally(this.#counted, event, world.invoked)
     world.leave(event)
   }
-  for (const rule of rules) rule.end()
-  const { violations, violationCount } = world
-  const told =
-    Array.isArray(history) && violations.length > 0 ? gatherEvidence(violations, history) : violations
-  return { violations: told, violationCount, counted }
+
+  end(): Verdict {
+    for (const rule of this.#rules) rule.end()
+    const { violations, violationCount } = this.#world
+    return { violations, violationCount, counted: this.#counted }
+  }
+}
+
+export function check(history: Iterable<HistoryEvent>, options: CheckOptions = {}): Verdict {
+  const checker = new Checker(options)
+  for (const event of history) checker.take(event)
+  const verdict = checker.end()
+  if (verdict.violations.length === 0 || !Array.isArray(history)) return verdict
+  return { ...verdict, violations: gatherEvidence(verdict.violations, history) }
 }
 
 type Listeners = Record<HistoryEvent['type'], Rule[]>

@@ -8,6 +8,8 @@ export interface Bounds {
   readonly epsilonMs: number
   /** L1: until another node does the upkeep after one that did is gone. @default leaseMs */
   readonly failoverMs: number
+  /** L1: until a worker has given back a lease that it was never told of. @default 3 × leaseMs */
+  readonly strangerMs: number
   /** How long after its `unknown` a call may still act, where no `lease` event tells. @default 5_000 */
   readonly lateMs: number
   /** S17: how long a claimable job may be overtaken. @default 300 */
@@ -33,6 +35,7 @@ export function readBounds(options: CheckOptions): Bounds {
     sweepMs: 5_000,
     epsilonMs: 1_000,
     failoverMs: leaseMs,
+    strangerMs: 3 * leaseMs,
     lateMs: 5_000,
     overtakeMs: 300,
     reclaimMs: 5_000,

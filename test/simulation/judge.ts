@@ -1,38 +1,62 @@
 /** Runs a seed and has its history judged. */
-import { check, type Verdict } from '../checker/check.ts'
+import { check, Checker, type Verdict } from '../checker/check.ts'
 import { explain } from '../checker/explain.ts'
 import type { HistoryEvent } from '../checker/history.ts'
+import type { CheckOptions } from '../checker/options.ts'
 import type { RunPlan } from './plan.ts'
 import { simulate } from './run.ts'
 
 export interface Judged {
   readonly seed: number
+  readonly minutes: number
   readonly plan: RunPlan
   readonly simulatedMs: number
-  readonly history: readonly HistoryEvent[]
+  readonly events: number
+  readonly recorded: number
   readonly verdict: Verdict
 }
 
+/** Judges while it runs. Only a run that broke something is worth keeping: it is run again for its evidence. */
 export async function judge(seed: number, minutes: number): Promise<Judged> {
+  let checker: Checker | undefined
+  const sink = (event: HistoryEvent, plan: RunPlan): void => {
+    checker ??= new Checker(boundsOf(plan))
+    checker.take(event)
+  }
+  const summary = await simulate({ seed, minutes, sink })
+  if (checker === undefined) throw new Error('a run without a single event')
+  const verdict = (checker as Checker).end()
+  return {
+    seed,
+    minutes,
+    ...summary,
+    verdict: verdict.violationCount === 0 ? verdict : await evidence(seed, minutes),
+  }
+}
+
+async function evidence(seed: number, minutes: number): Promise<Verdict> {
   const history: HistoryEvent[] = []
-  const { plan, simulatedMs } = await simulate({ seed, minutes, sink: (event) => history.push(event) })
-  const verdict = check(history, {
+  const { plan } = await simulate({ seed, minutes, sink: (event) => history.push(event) })
+  return check(history, boundsOf(plan))
+}
+
+function boundsOf(plan: RunPlan): CheckOptions {
+  return {
     leaseMs: plan.leaseMs,
     // A process that takes over the upkeep waits for the old leader's term to end, and watches the store for one lease.
     failoverMs: plan.leaseMs + Math.min(10_000, plan.leaseMs / 2) + 2_000,
     // What piled up during the faults has to be worked off first, which takes a small fleet longer.
     starveMs: 60_000 + 240_000 / (plan.workers * plan.concurrency),
-  })
-  return { seed, plan, simulatedMs, history, verdict }
+  }
 }
 
 /** What a person needs to find out why: the seed, how much of the run is enough to see it, and the job's own events. */
-export function explainFailure({ seed, history, verdict }: Judged, minutes: number): string {
+export function explainFailure({ seed, minutes, recorded, verdict }: Judged): string {
   const [first] = verdict.violations
   if (first === undefined) return `seed ${seed}: no violation`
   const prefix = first.seq + 1
   return [
-    `seed ${seed} broke ${verdict.violationCount} rules; the first shows within ${prefix} of ${history.length} events.`,
+    `seed ${seed} broke ${verdict.violationCount} rules; the first shows within ${prefix} of ${recorded} events.`,
     explain(first),
     `Run it again: npm run simulate -- --seed ${seed} --minutes ${minutes}`,
   ].join('\n')

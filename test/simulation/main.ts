@@ -36,7 +36,7 @@ if (![minutes, from, hours, seeds].every((number) => number > 0)) {
 // Thousands of errors are thrown on purpose, and nobody reads where.
 Error.stackTraceLimit = 0
 
-const totals = { seeds: 0, simulatedMs: 0, events: 0, staleSettles: 0 }
+const totals = { seeds: 0, simulatedMs: 0, events: 0, recorded: 0, staleSettles: 0 }
 const faults = new Map<string, number>()
 const before = { ms: performance.now(), cpu: process.cpuUsage() }
 
@@ -48,12 +48,13 @@ for (let seed = from; totals.seeds < seeds && totals.simulatedMs < hours * 3_600
   })
   const { verdict } = judged
   if (verdict.violationCount > 0) {
-    console.error(explainFailure(judged, minutes))
+    console.error(explainFailure(judged))
     process.exit(1)
   }
   totals.seeds++
   totals.simulatedMs += judged.simulatedMs
-  totals.events += judged.history.length
+  totals.events += judged.events
+  totals.recorded += judged.recorded
   totals.staleSettles += verdict.counted.staleSettlesRefused
   for (const [kind, count] of Object.entries(verdict.counted.faults))
     faults.set(kind, (faults.get(kind) ?? 0) + count)
@@ -66,7 +67,8 @@ const cpuSeconds = (cpu.user + cpu.system) / 1e6
 const number = (value: number): string => Math.round(value).toLocaleString('en')
 console.log(`seeds             ${from} to ${from + totals.seeds - 1}, ${minutes} min each`)
 console.log(`simulated time    ${hoursOf(totals.simulatedMs)} h`)
-console.log(`events            ${number(totals.events)}`)
+console.log(`events            ${number(totals.events)} took place (timers and messages)`)
+console.log(`history           ${number(totals.recorded)} events recorded and checked`)
 console.log(`faults            ${number([...faults.values()].reduce((sum, count) => sum + count, 0))}`)
 for (const [kind, count] of [...faults].sort((a, b) => b[1] - a[1]))
   console.log(`  ${kind.padEnd(16)}${number(count)}`)

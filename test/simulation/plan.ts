@@ -17,6 +17,8 @@ export interface RunPlan {
   readonly pollMs: number
   readonly graceMs: number
   readonly storeTimeoutMs: number
+  /** Jobs of a few milliseconds that come in crowds, so that workers claim ahead of their free slots. */
+  readonly brisk: boolean
   /** Mean pause between two enqueues of one client. */
   readonly enqueueEveryMs: number
   readonly network: NetworkFaults
@@ -40,6 +42,7 @@ export function drawPlan(random: Random, minutes: number): RunPlan {
   const badNetwork = chance(random, 0.6)
   const workers = pick(random, [1, 2, 3, 4])
   const clients = pick(random, [1, 2])
+  const brisk = chance(random, 0.25)
   const concurrency = pick(random, [1, 2, 5, 10])
   // A fleet that can never keep up would only show that waiting takes time.
   const load = between(random, 0.1, 0.5)
@@ -58,6 +61,7 @@ export function drawPlan(random: Random, minutes: number): RunPlan {
     pollMs: pick(random, [200, 1_000, 1_000, 3_000]),
     graceMs: pick(random, [0, 1_000, 10_000]),
     storeTimeoutMs: pick(random, [2_000, 10_000]),
+    brisk,
     enqueueEveryMs,
     network: badNetwork
       ? {

@@ -17,7 +17,23 @@ import type { SimulatedProcess } from './process.ts'
 import type { Recorder } from './recorder.ts'
 import { between, chance, pick } from './world.ts'
 
+/** How many jobs come at once. */
+const BURSTS = [1, 1, 1, 1, 5, 20] as const
+const BRISK_BURSTS = [1, 1, 1, 20, 100] as const
+
 type Ending = 'ok' | 'error' | 'fatal' | 'retry-in' | 'dependency' | 'exhausted' | 'snooze'
+
+const BRISK_ENDINGS: readonly Ending[] = [
+  'error',
+  'error',
+  'error',
+  'fatal',
+  'retry-in',
+  'dependency',
+  'snooze',
+]
+/** A worker whose jobs exhaust it claims nothing for a while: with crowds of jobs it would never get through them. */
+const ENDINGS: readonly Ending[] = [...BRISK_ENDINGS, 'exhausted']
 
 interface Behaviour {
   readonly intent: string
@@ -104,22 +120,12 @@ function end<S>(ending: Ending, snooze: (delay: '2s') => S): S | string {
   }
 }
 
-function drawBehaviour(random: Random, intent: string): Behaviour {
+function drawBehaviour(random: Random, plan: RunPlan, intent: string): Behaviour {
   const length = pick(random, [0, 0, 0, 1, 2, 3])
-  const endings = Array.from({ length }, () =>
-    pick<Ending>(random, [
-      'error',
-      'error',
-      'error',
-      'fatal',
-      'retry-in',
-      'dependency',
-      'exhausted',
-      'snooze',
-    ]),
-  )
-  const ms = Math.round(chance(random, 0.05) ? between(random, 5_000, 60_000) : between(random, 0, 800))
-  return { intent, ms, endings, deaf: chance(random, 0.05) }
+  const endings = Array.from({ length }, () => pick(random, plan.brisk ? BRISK_ENDINGS : ENDINGS))
+  const long = chance(random, plan.brisk ? 0.01 : 0.05)
+  const ms = Math.round(long ? between(random, 5_000, 60_000) : between(random, 0, plan.brisk ? 20 : 800))
+  return { intent, ms, endings, deaf: chance(random, 0.1) }
 }
 
 function drawOptions(random: Random, plan: RunPlan): EnqueueOptions {
@@ -174,7 +180,7 @@ export class Client {
   async #act(): Promise<void> {
     const random = this.#random
     const recent = this.#recent.length === 0 ? undefined : pick(random, this.#recent)
-    if (recent !== undefined && chance(random, 0.05)) {
+    if (recent !== undefined && chance(random, 0.1)) {
       await (await this.#job.get(recent))?.cancel('not needed')
       return
     }
@@ -185,12 +191,12 @@ export class Client {
       )
       return
     }
-    for (let burst = pick(random, [1, 1, 1, 1, 5, 20]); burst > 0; burst--)
-      void this.#enqueue().catch(() => undefined)
+    const bursts = this.#plan.brisk ? BRISK_BURSTS : BURSTS
+    for (let burst = pick(random, bursts); burst > 0; burst--) void this.#enqueue().catch(() => undefined)
   }
 
   async #enqueue(): Promise<void> {
-    const behaviour = drawBehaviour(this.#random, `${this.#process.name}-${this.#intents++}`)
+    const behaviour = drawBehaviour(this.#random, this.#plan, `${this.#process.name}-${this.#intents++}`)
     const { id } = await this.#job.enqueue(behaviour, drawOptions(this.#random, this.#plan))
     this.#recent.push(id)
     if (this.#recent.length > 50) this.#recent.shift()

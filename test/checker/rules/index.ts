@@ -1,6 +1,7 @@
 /** All rules, in the order in which they are told of. */
 import type { RuleClass } from '../rule.ts'
 import { Rescue } from './l1-rescue.ts'
+import { Strangers } from './l1-strangers.ts'
 import { Reclaim } from './l2-reclaim.ts'
 import { Starvation } from './l3-starve.ts'
 import { Drain } from './l4-drain.ts'
@@ -35,6 +36,7 @@ export const ALL_RULES: readonly RuleClass[] = [
   PauseAndCancel,
   Order,
   Rescue,
+  Strangers,
   Reclaim,
   Starvation,
   Drain,

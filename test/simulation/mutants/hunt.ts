@@ -3,17 +3,22 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Mutant } from './mutants.ts'
+import type { Edit, Mutant } from './mutants.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const CACHE = join(ROOT, 'node_modules/.cache/mutants')
 
+/** How long each run of a hunt is, in simulated time. */
+export const HUNT_MINUTES = 5
+
 export interface Caught {
-  readonly seeds: number
+  readonly seed: number
   readonly rule: string
 }
 
 export interface HuntOptions {
+  /** The first seed. */
+  readonly from: number
   readonly seeds: number
   readonly minutes: number
   readonly timeoutMs: number
@@ -36,7 +41,12 @@ export async function hunt(mutant: Mutant, options: HuntOptions): Promise<Caught
   }
 }
 
-export function mutate(root: string, { name, file, find, replace }: Mutant): void {
+function mutate(root: string, mutant: Mutant): void {
+  edit(root, mutant.name, mutant)
+  if (mutant.and !== undefined) edit(root, mutant.name, mutant.and)
+}
+
+function edit(root: string, name: string, { file, find, replace }: Edit): void {
   const path = join(root, file)
   const text = readFileSync(path, 'utf8')
   const parts = text.split(find)
@@ -45,9 +55,11 @@ export function mutate(root: string, { name, file, find, replace }: Mutant): voi
   writeFileSync(path, parts.join(replace))
 }
 
-function run(copy: string, { seeds, minutes, timeoutMs }: HuntOptions): Promise<Caught | null> {
+function run(copy: string, { from, seeds, minutes, timeoutMs }: HuntOptions): Promise<Caught | null> {
   const main = join(copy, 'test/simulation/main.ts')
-  const args = ['--import', 'tsx', main, '--seeds', String(seeds), '--minutes', String(minutes)]
+  const options = { from, seeds, minutes }
+  const args = ['--import', 'tsx', main]
+  for (const [name, value] of Object.entries(options)) args.push(`--${name}`, String(value))
   return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
@@ -56,7 +68,7 @@ function run(copy: string, { seeds, minutes, timeoutMs }: HuntOptions): Promise<
       (error, _stdout, stderr) => {
         const found = /^seed (\d+) broke \d+ rules/m.exec(stderr)
         const rule = /^(\S+): /m.exec(stderr.slice(found?.index ?? 0))
-        if (found !== null) resolve({ seeds: Number(found[1]), rule: rule?.[1] ?? '?' })
+        if (found !== null) resolve({ seed: Number(found[1]), rule: rule?.[1] ?? '?' })
         else if (error === null) resolve(null)
         else reject(new Error(`the simulation ended badly: ${stderr.slice(0, 2_000)}`, { cause: error }))
       },

@@ -1,20 +1,42 @@
-/** `npx tsx test/simulation/mutants/main.ts [name]`: hunts all mutants (or those whose name contains it) and prints a table. */
-import { hunt } from './hunt.ts'
-import { MUTANTS } from './mutants.ts'
+/**
+ * `npm run mutants -- [--only text] [--write]`: hunts all mutants (or those whose name contains the text), two at a time,
+ * and prints which rule caught each at which seed. `--write` keeps that in caught.json, which the fault tests hold.
+ */
+import { writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { fileURLToPath } from 'node:url'
+import { hunt, HUNT_MINUTES, type Caught } from './hunt.ts'
+import { MUTANTS, type Mutant } from './mutants.ts'
 
-const wanted = process.argv[2] ?? ''
-let survived = 0
-for (const mutant of MUTANTS.filter(({ name }) => name.includes(wanted))) {
-  const caught = await hunt(mutant, { seeds: 500, minutes: 5, timeoutMs: 600_000 }).catch(
-    (error: Error) => error,
-  )
-  if (caught === null) survived++
-  const shown =
-    caught === null
-      ? 'SURVIVED'
-      : caught instanceof Error
-        ? caught.message
-        : `${caught.rule} at seed ${caught.seeds}`
-  console.log(`${mutant.name.padEnd(52)} ${shown}`)
+const SEEDS = 500
+const AT_ONCE = 2
+
+const { values } = parseArgs({
+  options: { only: { type: 'string', default: '' }, write: { type: 'boolean', default: false } },
+})
+const waiting = MUTANTS.filter(({ name }) => name.includes(values.only))
+const caught = new Map<string, Caught>()
+
+await Promise.all(Array.from({ length: AT_ONCE }, huntOneAfterAnother))
+if (values.write) {
+  const inOrder = MUTANTS.filter(({ name }) => caught.has(name)).map(({ name }) => [name, caught.get(name)])
+  const file = fileURLToPath(new URL('caught.json', import.meta.url))
+  writeFileSync(file, JSON.stringify(Object.fromEntries(inOrder), null, 2) + '\n')
 }
-process.exitCode = survived > 0 ? 1 : 0
+
+async function huntOneAfterAnother(): Promise<void> {
+  for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift())
+    console.log(`${mutant.name.padEnd(56)} ${await result(mutant)}`)
+}
+
+async function result(mutant: Mutant): Promise<string> {
+  try {
+    const found = await hunt(mutant, { from: 1, seeds: SEEDS, minutes: HUNT_MINUTES, timeoutMs: 900_000 })
+    if (found === null) throw new Error(`SURVIVED ${SEEDS} seeds`)
+    caught.set(mutant.name, found)
+    return `${found.rule} at seed ${found.seed}`
+  } catch (error) {
+    process.exitCode = 1
+    return String(error)
+  }
+}

@@ -3,10 +3,15 @@
  * notice them would not notice them in us either. `find` must stand in the file exactly once: a mutant that no longer
  * fits its source is an error, not a pass.
  */
-export interface Mutant {
+export interface Mutant extends Edit {
   readonly name: string
   /** Whose bug it was, or why we might make it. */
   readonly from: string
+  /** What else has to change for it. */
+  readonly and?: Edit
+}
+
+export interface Edit {
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -32,13 +37,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '',
   },
   {
-    name: 'any worker settles',
-    from: 'bee-queue, asynq: no owner check on finish',
-    file: LEASES,
-    find: "    if (lease.worker !== worker) return 'lost'\n",
-    replace: '',
-  },
-  {
     name: 'settle is not idempotent',
     from: 'failures.md 32: a repeated settle acts twice',
     file: LEASES,
@@ -59,6 +57,12 @@ export const MUTANTS: readonly Mutant[] = [
     file: CORE,
     find: 'const leases = alive && request.claim !== null',
     replace: 'const leases = request.claim !== null',
+    // Behind two doors: the store refuses the claim, and a worker that is not sure of its lease asks before it claims.
+    and: {
+      file: SESSION,
+      find: '    while (!this.sure && !this.#stopped) await this.#renew()\n',
+      replace: '',
+    },
   },
   {
     name: 'tokens are used again',
@@ -239,6 +243,12 @@ export const MUTANTS: readonly Mutant[] = [
     file: SESSION,
     find: 'const provenMs = 2 * this.#parts.callTimeoutMs',
     replace: 'const provenMs = -1',
+    and: {
+      file: SESSION,
+      find: '    this.#noteStrangers(answer.tokens, sentMs)\n',
+      replace:
+        '    this.#noteStrangers(answer.tokens, sentMs)\n    if (this.#strangers.size > 0) this.#bell.ring()\n',
+    },
   },
   {
     name: 'strangers are never released',
@@ -246,6 +256,20 @@ export const MUTANTS: readonly Mutant[] = [
     file: SESSION,
     find: 'const provenMs = 2 * this.#parts.callTimeoutMs',
     replace: 'const provenMs = Infinity',
+  },
+  {
+    name: 'the lease is counted from the answer',
+    from: "failures.md 5: the worker's deadline must count from when the renewal was sent, less a margin",
+    file: SESSION,
+    find: 'this.#sureUntilMs = sentMs + leaseMs - Math.min(leaseMs / 5, 2_000)',
+    replace: 'void sentMs\n    this.#sureUntilMs = this.#parts.core.clock.monotonicMs() + leaseMs',
+  },
+  {
+    name: 'the lease is not looked at before a start',
+    from: 'Celery #7918: what was claimed before a freeze is started after it',
+    file: SESSION,
+    find: 'return this.#parts.core.clock.monotonicMs() < this.#sureUntilMs',
+    replace: 'return true',
   },
   {
     name: 'silently dead after an outage',
@@ -277,9 +301,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a lost lease goes unnoticed',
-    from: 'a worker that does not look at what the heartbeat says',
+    from: 'a worker that does not look at what it is told of itself',
     file: SESSION,
     find: '    if (!answer.alive) this.#die(worker)\n    // Leases',
     replace: '    // Leases',
+    and: { file: SESSION, find: '    if (!answer.alive) return this.#die(worker)\n', replace: '' },
   },
 ]
