@@ -6,6 +6,8 @@ import type { CheckOptions } from '../checker/options.ts'
 import type { RunPlan } from './plan.ts'
 import { simulate } from './run.ts'
 
+const FIVE_MINUTES_MS = 300_000
+
 export interface Judged {
   readonly seed: number
   readonly minutes: number
@@ -18,20 +20,16 @@ export interface Judged {
 
 /** Judges while it runs. Only a run that broke something is worth keeping: it is run again for its evidence. */
 export async function judge(seed: number, minutes: number): Promise<Judged> {
-  let checker: Checker | undefined
-  const sink = (event: HistoryEvent, plan: RunPlan): void => {
-    checker ??= new Checker(boundsOf(plan))
-    checker.take(event)
-  }
-  const summary = await simulate({ seed, minutes, sink })
-  if (checker === undefined) throw new Error('a run without a single event')
-  const verdict = (checker as Checker).end()
-  return {
+  const judging: { checker?: Checker } = {}
+  const summary = await simulate({
     seed,
     minutes,
-    ...summary,
-    verdict: verdict.violationCount === 0 ? verdict : await evidence(seed, minutes),
-  }
+    sink: (event, plan) => (judging.checker ??= new Checker(boundsOf(plan))).take(event),
+  })
+  const verdict = judging.checker?.end()
+  if (verdict === undefined) throw new Error('a run without a single event')
+  const told = verdict.violationCount === 0 ? verdict : await evidence(seed, minutes)
+  return { seed, minutes, ...summary, verdict: told }
 }
 
 async function evidence(seed: number, minutes: number): Promise<Verdict> {
@@ -45,8 +43,10 @@ function boundsOf(plan: RunPlan): CheckOptions {
     leaseMs: plan.leaseMs,
     // A process that takes over the upkeep waits for the old leader's term to end, and watches the store for one lease.
     failoverMs: plan.leaseMs + Math.min(10_000, plan.leaseMs / 2) + 2_000,
-    // What piled up during the faults has to be worked off first, which takes a small fleet longer.
-    starveMs: 60_000 + 240_000 / (plan.workers * plan.concurrency),
+    // What piled up during the faults has to be worked off first: the more, the longer they lasted, and a small fleet
+    // takes longer.
+    starveMs:
+      (60_000 + 240_000 / (plan.workers * plan.concurrency)) * Math.max(1, plan.durationMs / FIVE_MINUTES_MS),
   }
 }
 
