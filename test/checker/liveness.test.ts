@@ -104,6 +104,49 @@ describe('L1: an orphan is recovered within lease + sweep + ε', () => {
   })
 })
 
+describe('L1: a lease that its worker was never told of is given back', () => {
+  /** A claim whose answer was lost, at a worker that goes on beating. */
+  function untold(): Story {
+    const story = new Story().started('n1').started('n2', { upkeep: true, queues: [] })
+    story.write({ type: 'phase', phase: 'healed' }).register('w').enqueue('a')
+    story.invoke(claimCall('w'))
+    story.grant('w', ['a'])
+    return story
+  }
+  const beatFor = (story: Story, beats: number): Story => {
+    for (let beat = 0; beat < beats; beat++)
+      story
+        .wait(LEASE_MS / 2)
+        .heartbeat('w')
+        .call(claimCall('w'), NOTHING)
+    return story
+  }
+  const released = (story: Story): Story => story.move('a', 'release-stranger', 'ready', { attempt: 0 })
+
+  test('in time, too late, and never', () => {
+    expect(broken(beatFor(released(beatFor(untold(), 6)), 1).end())).toEqual([])
+    expect(broken(beatFor(released(beatFor(untold(), 7)), 1).end())).toEqual(['L1 a'])
+    expect(broken(beatFor(untold(), 7).end())).toEqual(['L1 a'])
+  })
+
+  test('the time begins again when something disturbs the worker or the store, not when it disturbs another', () => {
+    const disturbed = (node?: string): Story => {
+      const story = beatFor(untold(), 4)
+      return beatFor(story.write({ type: 'fault', kind: 'cut', ...(node === undefined ? {} : { node }) }), 5)
+    }
+    expect(broken(released(disturbed('n1')).end())).toEqual([])
+    expect(broken(released(disturbed()).end())).toEqual([])
+    expect(broken(released(disturbed('n2')).end())).toEqual(['L1 a'])
+  })
+
+  test('a lease that is worked on may last', () => {
+    const story = new Story().started('n1').started('n2', { upkeep: true, queues: [] })
+    story.write({ type: 'phase', phase: 'healed' }).register('w').enqueue('a')
+    story.claim('w', ['a'])
+    expect(broken(beatFor(story.run('a', 'start'), 20).end())).toEqual([])
+  })
+})
+
 describe('L2: a worker asks again soon after the store is back', () => {
   function back(): Story {
     const story = new Story().started('n1', { slots: 1 }).register('w').enqueue('a')
