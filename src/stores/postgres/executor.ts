@@ -1,0 +1,46 @@
+/**
+ * What the SQL store needs of a database, and no more: one interface, an implementation for `pg` and one for PGlite.
+ * Values are texts, numbers, booleans and null only (lists travel as array literals, see `literals.ts`), so that no
+ * driver's idea of a type gets in between. All JSON comes back parsed, bigint columns come back as numbers.
+ */
+
+export type SqlValue = string | number | boolean | null
+
+export interface Statement {
+  /** Names the prepared statement; no two texts share one. */
+  readonly name: string
+  readonly text: string
+}
+
+export interface Queryable {
+  query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]>
+}
+
+export interface Executor extends Queryable {
+  /** Connects, and tells what it found. Safe to call again. Rejects where the database cannot be used. */
+  open(): Promise<ServerFacts>
+  /**
+   * Runs statements in one transaction on one connection (read committed); commits when `work` resolves, rolls back
+   * when it rejects. Deadlocks and serialization failures (40P01, 40001) are tried again as a whole a few times.
+   */
+  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  /** Runs a script of several statements without values: migrations, and what cannot run in a transaction. */
+  script(sql: string): Promise<void>
+  /**
+   * Listens on a channel until stopped. `onGap` is called whenever notices may have been missed (the connection was
+   * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.
+   */
+  listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening>
+  /** Gives everything back, within a bounded time; later calls reject with HF_CLOSED. Safe to call again. */
+  close(): Promise<void>
+}
+
+export interface ServerFacts {
+  /** As in `server_version_num`: 180004. */
+  readonly version: number
+}
+
+export interface Listening {
+  readonly listening: boolean
+  stop(): Promise<void>
+}
