@@ -27,6 +27,7 @@ export default defineConfig({
     // Far beyond what any takes: a loaded machine is no failure.
     testTimeout: 30_000,
     hookTimeout: 10_000,
+    globalSetup: ['test/support/servers/global-setup.ts'],
     projects: [
       {
         extends: true,

@@ -23,7 +23,12 @@ export const ERROR_HINTS = {
     'Everything else that was read is enqueued: correct the inputs listed in `failures` and enqueue those again, and all from `stoppedAt` on.',
   HF_STORE_UNREACHABLE:
     'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
+  HF_STORE_LOCKED:
+    'Stop the process that has it open, use another directory, or use PostgreSQL, which several processes can share.',
+  HF_INSIDE_TRANSACTION: 'Pass { tx } to what you call inside a transaction, or call it after the transaction.',
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
+  HF_SCHEMA_TOO_NEW: 'Deploy the version of Holdfast that made the schema, or a newer one.',
+  HF_SCHEMA_MISSING: 'Run the SQL that `holdfast migrate --print` shows, or leave `migrate: false` out.',
   HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
   HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
   HF_JOB_FAILED:

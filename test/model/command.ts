@@ -20,7 +20,8 @@ interface Definition<Params> {
 }
 
 export function command<Params>({ name, params, when, run }: Definition<Params>): fc.Arbitrary<Command> {
-  return params.map((chosen) => ({
+  // Cloned, because fast-check makes some objects without a prototype, and what a store writes as JSON comes back with one.
+  return params.map((drawn) => structuredClone(drawn)).map((chosen) => ({
     check: (model) => when?.(model, chosen) ?? true,
     run: async (model, under) => {
       const touched = await run(model, under, chosen)

@@ -2,13 +2,12 @@
  * All that the in-memory store knows, and the few moves that its methods are made of. Everything runs between two
  * awaits, which is what makes each method one atomic step.
  */
-import { attemptError, type AttemptError } from '../../job/failure.ts'
+import { crashOutcome } from '../../job/crash.ts'
+import type { AttemptError } from '../../job/failure.ts'
 import type { FlushId } from '../../job/ids.ts'
 import type { Due, NewJob } from '../../job/record.ts'
-import { crashDelayMs, jittered } from '../../job/retry.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { FinalState } from '../../job/states.ts'
-import { HoldfastError } from '../../errors.ts'
 import { assertNever } from '../../std/never.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
@@ -146,22 +145,22 @@ export class MemoryState {
     if (this.shelves.finished[to].size > this.maxFinished) this.shelves.forgetOldest(to)
   }
 
-  /** A worker was lost with this job: it comes back as a suspect, or is given up. Its lease is revoked already. */
+  /** A worker was lost with this job. Its lease is revoked already. */
   crashed(entry: Entry, worker: string): { to: 'scheduled' | 'dead' | 'cancelled'; error: AttemptError } {
-    const lost = new HoldfastError('HF_WORKER_LOST', `Worker ${worker} was lost while it ran this job.`)
-    const error = attemptError(lost, entry.attempt, 'worker_lost')
-    entry.crashes++
-    if (entry.cancel !== null) {
-      this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
-      return { to: 'cancelled', error }
-    }
-    if (entry.crashes > entry.job.maxCrashes) {
+    const { attempt, cancel } = entry
+    const { maxCrashes } = entry.job
+    const before = { worker, attempt, crashes: entry.crashes, maxCrashes, cancelled: cancel !== null }
+    const { to, error, crashes, delayMs } = crashOutcome(before, this.random)
+    entry.crashes = crashes
+    if (to === 'cancelled') {
+      this.finish(entry, 'cancelled', { reason: cancel?.reason ?? null })
+    } else if (to === 'dead') {
       this.finish(entry, 'dead', { error })
-      return { to: 'dead', error }
+    } else {
+      entry.attempt--
+      this.schedule(entry, delayMs, error)
     }
-    entry.attempt--
-    this.schedule(entry, jittered(crashDelayMs(entry.crashes), 0.5, this.random), error)
-    return { to: 'scheduled', error }
+    return { to, error }
   }
 }
 

@@ -14,6 +14,8 @@ export interface Statement {
 
 export interface Queryable {
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]>
+  /** Runs a script of several statements without values: migrations, and what cannot run in a transaction. */
+  script(sql: string): Promise<void>
 }
 
 export interface Executor extends Queryable {
@@ -24,8 +26,6 @@ export interface Executor extends Queryable {
    * when it rejects. Deadlocks and serialization failures (40P01, 40001) are tried again as a whole a few times.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
-  /** Runs a script of several statements without values: migrations, and what cannot run in a transaction. */
-  script(sql: string): Promise<void>
   /**
    * Listens on a channel until stopped. `onGap` is called whenever notices may have been missed (the connection was
    * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.

@@ -105,7 +105,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a rescued job keeps nothing of its crash',
     from: 'failures.md 19: a poison job is not counted',
     file: STATE,
-    find: '    entry.crashes++\n',
+    find: '    entry.crashes = crashes\n',
     replace: '',
   },
   // ── attempts and outcomes ──────────────────────────────────────────────────

@@ -1,0 +1,24 @@
+/** The contract on PostgreSQL, newest and oldest, and with a table prefix. */
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { freshDatabase, sharedPostgres, type Database } from '../../../test/support/servers/database.ts'
+import { openSqlStore } from '../../../test/support/sql-stores.ts'
+import { storeConformance } from '../conformance/index.ts'
+import { pgExecutor } from './pg/pg-executor.ts'
+
+const runner = { describe, test, skip: (name: string) => test.skip(name) }
+
+describe.each([
+  { version: 18, prefix: '' },
+  { version: 13, prefix: 'hf_' },
+] as const)('PostgreSQL $version', ({ version, prefix }) => {
+  let database: Database
+  beforeAll(async () => {
+    database = await freshDatabase(sharedPostgres(version))
+  })
+  afterAll(() => database.drop())
+
+  storeConformance({
+    open: () => openSqlStore({ executor: pgExecutor({ connectionString: database.url }), prefix }),
+    runner,
+  })
+})

@@ -1,0 +1,82 @@
+/** Enqueues: a flush is one statement, whichever connection or transaction it goes through. */
+import { HoldfastError } from '../../errors.ts'
+import type { JobId } from '../../job/ids.ts'
+import type { NewJob } from '../../job/record.ts'
+import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
+import { bodyOf, isLong } from './bodies.ts'
+import type { Queryable, SqlValue } from './executor.ts'
+import { boolArray, intArray, textArray, uuidArray } from './literals.ts'
+import { sqlState } from './server-errors.ts'
+import type { Statements } from './statements.ts'
+
+type Answers = readonly (readonly [id: JobId, outcome: EnqueueAnswer['outcome']])[]
+
+export async function enqueue(
+  db: Queryable,
+  statements: Statements,
+  flush: Flush,
+): Promise<readonly EnqueueAnswer[]> {
+  const { jobs } = flush
+  if (jobs.length > MAX_BATCH)
+    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+  const answers = await write(db, statements, flush).catch((error: unknown) => {
+    throw sqlState(error) === UNIQUE_VIOLATION ? broken('a new job with an id that exists already') : error
+  })
+  // Nothing, or an empty list for a repeat, stands for "all inserted", which is nearly always.
+  if (answers === null || answers.length === 0) return jobs.map(({ id }) => ({ id, outcome: 'inserted' }))
+  return answers.map(([id, outcome]) => ({ id, outcome }))
+}
+
+const UNIQUE_VIOLATION = '23505'
+
+async function write(db: Queryable, statements: Statements, flush: Flush): Promise<Answers | null> {
+  const keyed = flush.jobs.some((job) => job.unique !== null)
+  const [row] = keyed
+    ? await db.query<{ answers: Answers | null }>(statements.enqueueUnique, [
+        flush.id,
+        `[${flush.jobs.map(keyedJob).join(',')}]`,
+      ])
+    : await db.query<{ answers: Answers | null }>(statements.enqueue, [flush.id, ...columns(flush.jobs)])
+  return row?.answers ?? null
+}
+
+function columns(jobs: readonly NewJob[]): SqlValue[] {
+  const longs = jobs.map((job) => isLong(job.payload))
+  const long = jobs.filter((_, index) => longs[index])
+  const delayed = jobs.some(({ due }) => 'atMs' in due || due.inMs > 0)
+  return [
+    uuidArray(jobs.map((job) => job.id)),
+    textArray(jobs.map((job) => job.queue)),
+    intArray(jobs.map((job) => job.priority)),
+    intArray(jobs.map((job) => Math.round(job.headStartMs))),
+    null,
+    delayed ? intArray(jobs.map(({ due }) => ('inMs' in due ? Math.round(due.inMs) : null))) : null,
+    delayed ? intArray(jobs.map(({ due }) => ('atMs' in due ? Math.round(due.atMs) : null))) : null,
+    long.length === 0 ? null : boolArray(longs),
+    textArray(jobs.map((job, index) => bodyOf(job, longs[index] === true))),
+    long.length === 0 ? null : uuidArray(long.map((job) => job.id)),
+    long.length === 0 ? null : textArray(long.map((job) => job.payload)),
+  ]
+}
+
+/** As enqueue_unique and fire take it. */
+export function keyedJob(job: NewJob): string {
+  const { id, queue, due, unique, payload } = job
+  const long = isLong(payload)
+  const facts = {
+    id,
+    queue,
+    due_in: 'inMs' in due ? Math.round(due.inMs) : null,
+    due_at: 'atMs' in due ? Math.round(due.atMs) : null,
+    key: unique === null ? null : unique.key,
+    on_conflict: unique === null ? null : unique.onConflict,
+    payload: long ? payload : null,
+  }
+  return `${JSON.stringify(facts).slice(0, -1)},"body":${bodyOf(job, long)}}`
+}
+
+function broken(what: string): HoldfastError {
+  return new HoldfastError('HF_STORE_CONTRACT', `The store was given ${what}.`, {
+    hint: 'Make each id once, and repeat a flush under its own flush id.',
+  })
+}

@@ -1,0 +1,150 @@
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { freshDatabase, sharedPostgres, type Database } from '../../../../test/support/servers/database.ts'
+import type { Executor, Statement } from '../executor.ts'
+import type { PgExecutorOptions } from './options.ts'
+import { pgExecutor } from './pg-executor.ts'
+
+let database: Database
+let pool: pg.Pool
+let notices: string[]
+const opened: Executor[] = []
+
+beforeEach(async () => {
+  database = await freshDatabase(sharedPostgres(18))
+  pool = new pg.Pool({ connectionString: database.url, max: 2, application_name: 'theirs' })
+  notices = []
+})
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((executor) => executor.close()))
+  await pool.end()
+  await database.drop()
+})
+
+function connect(options: Omit<PgExecutorOptions, 'pool'> = {}): Executor {
+  const executor = pgExecutor({ pool, onNotice: (line) => notices.push(line), ...options })
+  opened.push(executor)
+  return executor
+}
+
+const sql = (name: string, text: string): Statement => ({ name, text })
+const who = sql('who', `select current_setting('application_name') as name, 1::bigint as n`)
+const sleep = sql('sleep', 'select pg_sleep($1::float8)')
+const divide = sql('divide', 'select 1 / $1::int')
+const ignore = (): void => undefined
+
+describe('a lent pool', () => {
+  test('is what statements, scripts and transactions run on', async () => {
+    const executor = connect()
+    await executor.open()
+    expect(await executor.query(who, [])).toEqual([{ name: 'theirs', n: 1 }])
+    expect(await executor.transaction((tx) => tx.query(who, []))).toEqual([{ name: 'theirs', n: 1 }])
+    await executor.script('create table t (n int)')
+    expect(pool.totalCount).toBe(1)
+    expect(pool.idleCount).toBe(1)
+  })
+
+  test('gets every client back, in order: also those that failed', async () => {
+    const executor = connect()
+    for (let times = 0; times < 5; times++) {
+      await expect(executor.query(divide, [0])).rejects.toMatchObject({ code: '22012' })
+      await expect(executor.transaction((tx) => tx.query(divide, [0]))).rejects.toThrow()
+    }
+    expect([pool.totalCount, pool.idleCount]).toEqual([1, 1])
+    const { rows } = await pool.query<{ n: string }>('select 1::bigint as n')
+    // As its owner knows it.
+    expect(rows).toEqual([{ n: '1' }])
+  })
+
+  test('loses a client whose statement took too long', async () => {
+    const executor = connect({ queryTimeoutMs: 200 })
+    await expect(executor.query(sleep, [60])).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+    expect(pool.totalCount).toBe(0)
+    expect(await executor.query(who, [])).toHaveLength(1)
+  })
+
+  test('that is used up is an error at the deadline, and no client is lost by it', async () => {
+    const executor = connect({ queryTimeoutMs: 200 })
+    const theirs = [await pool.connect(), await pool.connect()]
+    await expect(executor.query(who, [])).rejects.toMatchObject({
+      code: 'HF_STORE_UNREACHABLE',
+      message: 'The lent pool gave no connection within 200ms.',
+    })
+    for (const client of theirs) client.release()
+    await vi.waitFor(() => expect([pool.totalCount, pool.idleCount]).toEqual([2, 2]))
+    expect(await executor.query(who, [])).toHaveLength(1)
+  })
+
+  test('whose connections are terminated ends no process', async () => {
+    const executor = connect()
+    const admin = pgExecutor({ connectionString: database.url })
+    opened.push(admin)
+    await executor.query(who, [])
+    const running = executor.query(sleep, [60]).catch((error: unknown) => error)
+    const kill = sql(
+      'kill',
+      `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
+       where application_name = 'theirs' and datname = current_database() and query like '%pg_sleep%'`,
+    )
+    await vi.waitFor(async () => expect(await admin.query(kill, [])).toEqual([{ n: 1 }]))
+    expect(await running).toMatchObject({ code: '57P01' })
+    expect(await executor.query(who, [])).toHaveLength(1)
+    // Idle, where nobody but us listens for errors of the pool.
+    const killIdle = sql(
+      'kill_idle',
+      `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
+       where application_name = 'theirs' and datname = current_database()`,
+    )
+    await admin.query(killIdle, [])
+    await vi.waitFor(() => expect(pool.totalCount).toBe(0))
+    expect(await executor.query(who, [])).toHaveLength(1)
+  })
+
+  test('is not ended by a close, and what we added to it is gone', async () => {
+    const before = pool.listenerCount('error')
+    const executor = connect()
+    const running = executor.query(sleep, [60]).catch((error: unknown) => error)
+    await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(1))
+    await executor.close()
+    expect(await running).toMatchObject({ code: 'HF_CLOSED' })
+    await expect(executor.query(who, [])).rejects.toMatchObject({ code: 'HF_CLOSED' })
+    expect(pool.ended).toBe(false)
+    expect(pool.listenerCount('error')).toBe(before)
+    expect((await pool.query('select 1 as n')).rows).toEqual([{ n: 1 }])
+  })
+
+  test('alone cannot listen, which is said once', async () => {
+    const executor = connect()
+    const [one, two] = [
+      await executor.listen('a', ignore, ignore),
+      await executor.listen('b', ignore, ignore),
+    ]
+    expect([one.listening, two.listening]).toEqual([false, false])
+    expect(notices).toEqual([expect.stringMatching(/cannot LISTEN: new jobs are found by polling only/)])
+    await one.stop()
+  })
+
+  test('with a connection string listens on a connection of its own', async () => {
+    const executor = connect({ connectionString: database.url })
+    const heard: string[] = []
+    const listening = await executor.listen('a', (payload) => heard.push(payload), ignore)
+    expect(listening.listening).toBe(true)
+    await pool.query(`select pg_notify('a', 'hello')`)
+    await vi.waitFor(() => expect(heard).toEqual(['hello']))
+    expect(notices).toEqual([])
+  })
+
+  test('whose notices do not arrive is said to be deaf, once', async () => {
+    // Another database on the same server: as behind a pooler, LISTEN succeeds, and nothing comes.
+    const executor = connect({ connectionString: sharedPostgres(18) })
+    const gap = vi.fn()
+    const [one, two] = await Promise.all([
+      executor.listen('a', ignore, gap),
+      executor.listen('b', ignore, gap),
+    ])
+    expect([one.listening, two.listening]).toEqual([false, false])
+    expect(notices).toEqual([expect.stringMatching(/no notice arrives/)])
+    expect(gap).not.toHaveBeenCalled()
+  })
+})

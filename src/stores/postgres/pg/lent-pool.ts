@@ -1,0 +1,102 @@
+/** A pool that the user lent us: sessions are borrowed from it, and it is never ended. */
+import type { Clock } from '../../../std/clock.ts'
+import { withDeadline } from '../../../std/deadline.ts'
+import { formatDuration } from '../../../std/duration.ts'
+import { unreachable } from './driver.ts'
+import type { PgClient } from './driver.ts'
+import { CLOSE_GRACE_MS, closed } from './own-pool.ts'
+import type { Sessions } from './own-pool.ts'
+import { Session } from './session.ts'
+
+/** As much of a `pg.Pool` as we use. */
+export interface LentPool {
+  connect(): Promise<LentClient>
+}
+
+export interface LentClient extends PgClient {
+  /** Gives it back; with true it is ended. */
+  release(destroy?: boolean): void
+}
+
+/** An `error` on an idle connection of a pool without a listener ends the process. */
+interface ErrorSource {
+  on(event: 'error', listener: () => void): unknown
+  removeListener(event: 'error', listener: () => void): unknown
+}
+
+export class LentSessions implements Sessions {
+  readonly #pool: LentPool
+  readonly #clock: Clock
+  readonly #waitMs: number
+  readonly #used = new Set<Session<LentClient>>()
+  readonly #ignore = (): void => undefined
+  #closed = false
+  #onIdle: () => void = () => undefined
+
+  constructor(pool: LentPool, clock: Clock, waitMs: number) {
+    this.#pool = pool
+    this.#clock = clock
+    this.#waitMs = waitMs
+    if (isErrorSource(pool)) pool.on('error', this.#ignore)
+  }
+
+  async take(): Promise<Session> {
+    if (this.#closed) throw closed()
+    const client = await this.#borrow()
+    const session = new Session(client, this.#clock, () => client.release(true))
+    if (this.#closed) {
+      session.destroy(closed())
+      throw closed()
+    }
+    this.#used.add(session)
+    return session
+  }
+
+  give(given: Session): void {
+    const session = given as Session<LentClient>
+    this.#used.delete(session)
+    if (session.reusable) {
+      session.detach()
+      session.client.release()
+    } else {
+      session.destroy(session.broken ?? new Error('left in a transaction'))
+    }
+    if (this.#used.size === 0) this.#onIdle()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    if (this.#used.size > 0) {
+      const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
+      await withDeadline(this.#clock, CLOSE_GRACE_MS, idle, closed).catch(() => undefined)
+      for (const session of this.#used) session.destroy(closed())
+    }
+    if (isErrorSource(this.#pool)) this.#pool.removeListener('error', this.#ignore)
+  }
+
+  async #borrow(): Promise<LentClient> {
+    let late = false
+    const connecting = this.#pool.connect().then((client) => {
+      // Nobody waits for it any more.
+      if (late) client.release()
+      return client
+    })
+    return withDeadline(this.#clock, this.#waitMs, connecting, () => {
+      late = true
+      return unreachable(`The lent pool gave no connection within ${formatDuration(this.#waitMs)}.`, {
+        hint: 'Raise the `max` of the pool, or look for clients that are never released.',
+      })
+    })
+  }
+}
+
+function isErrorSource(pool: unknown): pool is ErrorSource {
+  return (
+    typeof pool === 'object' &&
+    pool !== null &&
+    'on' in pool &&
+    typeof pool.on === 'function' &&
+    'removeListener' in pool &&
+    typeof pool.removeListener === 'function'
+  )
+}

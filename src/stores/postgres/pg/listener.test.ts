@@ -1,0 +1,201 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  freshDatabase,
+  portOf,
+  sharedPostgres,
+  type Database,
+} from '../../../../test/support/servers/database.ts'
+import { startProxy, type TcpProxy } from '../../../../test/support/servers/tcp-proxy.ts'
+import { systemClock } from '../../../std/clock.ts'
+import { VirtualClock } from '../../../std/virtual-clock.ts'
+import type { Executor, Listening, Statement } from '../executor.ts'
+import { pgExecutor } from './pg-executor.ts'
+import type { PgParts } from './pg-executor.ts'
+
+let database: Database
+let proxy: TcpProxy
+/** Straight to the server. */
+let admin: Executor
+const opened: Executor[] = []
+
+beforeAll(async () => {
+  database = await freshDatabase(sharedPostgres(18))
+  admin = pgExecutor({ connectionString: database.url, applicationName: 'admin' })
+})
+
+afterAll(async () => {
+  await admin.close()
+  await database.drop()
+})
+
+beforeEach(async () => {
+  proxy = await startProxy(portOf(database.url))
+})
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((executor) => executor.close()))
+  await proxy.close()
+})
+
+const sql = (name: string, text: string): Statement => ({ name, text })
+const terminateListeners = sql(
+  'terminate',
+  `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
+   where datname = current_database() and application_name = 'holdfast' and query ~* 'listen|select 1'`,
+)
+const notifySql = sql('notify', 'select pg_notify($1::text, $2::text)')
+const notify = async (channel: string, payload: string): Promise<void> => {
+  await admin.query(notifySql, [channel, payload])
+}
+
+function connect(parts: Partial<PgParts> = {}): { executor: Executor; notices: string[] } {
+  const notices: string[] = []
+  const executor = pgExecutor(
+    { connectionString: proxy.url(database.url), connections: 1, onNotice: (line) => notices.push(line) },
+    parts,
+  )
+  opened.push(executor)
+  return { executor, notices }
+}
+
+interface Heard {
+  readonly payloads: string[]
+  gaps: number
+  readonly listening: Listening
+}
+
+async function listen(executor: Executor, channel: string): Promise<Heard> {
+  const heard = { payloads: [] as string[], gaps: 0 }
+  const listening = await executor.listen(
+    channel,
+    (payload) => heard.payloads.push(payload),
+    () => heard.gaps++,
+  )
+  return Object.assign(heard, { listening })
+}
+
+describe('listening', () => {
+  test('hears what is sent to its channel, in order, and nothing else', async () => {
+    const { executor, notices } = connect()
+    const heard = await listen(executor, 'Wake "up"')
+    expect(heard.listening.listening).toBe(true)
+    await notify('other', 'no')
+    for (const payload of ['a', '', 'ü']) await notify('Wake "up"', payload)
+    await vi.waitFor(() => expect(heard.payloads).toEqual(['a', '', 'ü']))
+    expect(heard.gaps).toBe(0)
+    expect(notices).toEqual([])
+  })
+
+  test('shares one connection, however many listen', async () => {
+    const { executor } = connect()
+    const all = await Promise.all(['a', 'b', 'b', 'c'].map((channel) => listen(executor, channel)))
+    // The pool has one, which told us that notices arrive.
+    expect(proxy.connections).toBe(2)
+    await Promise.all(['a', 'b', 'c'].map((channel) => notify(channel, channel)))
+    await vi.waitFor(() => expect(all.map(({ payloads }) => payloads)).toEqual([['a'], ['b'], ['b'], ['c']]))
+  })
+
+  test('ends for one at a time, and with the last one the connection goes', async () => {
+    const { executor } = connect()
+    const first = await listen(executor, 'a')
+    const second = await listen(executor, 'a')
+    const third = await listen(executor, 'b')
+    await first.listening.stop()
+    await third.listening.stop()
+    await third.listening.stop()
+    await notify('b', 'no')
+    await notify('a', 'yes')
+    await vi.waitFor(() => expect(second.payloads).toEqual(['yes']))
+    expect([first.payloads, third.payloads]).toEqual([[], []])
+    await second.listening.stop()
+    await vi.waitFor(() => expect(proxy.connections).toBe(1))
+    const again = await listen(executor, 'a')
+    await notify('a', 'again')
+    await vi.waitFor(() => expect(again.payloads).toEqual(['again']))
+  })
+})
+
+describe('a listener whose connection is lost', () => {
+  test('listens again when it is cut, and tells the gap once', async () => {
+    const { executor, notices } = connect()
+    const [a, b] = [await listen(executor, 'a'), await listen(executor, 'b')]
+    proxy.cutAll()
+    await vi.waitFor(() => expect([a.gaps, b.gaps]).toEqual([1, 1]))
+    await notify('a', 'after')
+    await vi.waitFor(() => expect(a.payloads).toEqual(['after']))
+    expect([a.gaps, b.gaps]).toEqual([1, 1])
+    expect(notices).toEqual([])
+  })
+
+  test('listens again when the server terminates it', async () => {
+    const { executor } = connect()
+    const heard = await listen(executor, 'a')
+    await admin.query(terminateListeners, [])
+    await vi.waitFor(() => expect(heard.gaps).toBe(1))
+    await notify('a', 'after')
+    await vi.waitFor(() => expect(heard.payloads).toEqual(['after']))
+  })
+
+  test('goes on trying while nobody answers, and takes those who come meanwhile', async () => {
+    const { executor } = connect()
+    const first = await listen(executor, 'a')
+    proxy.mode = 'refuse'
+    proxy.cutAll()
+    const second = await listen(executor, 'b')
+    expect(second.listening.listening).toBe(true)
+    proxy.mode = 'pass'
+    await vi.waitFor(() => expect([first.gaps, second.gaps]).toEqual([1, 1]), { timeout: 10_000 })
+    await notify('b', 'after')
+    await vi.waitFor(() => expect(second.payloads).toEqual(['after']))
+  })
+
+  test('need not be there at the start', async () => {
+    proxy.mode = 'refuse'
+    const { executor } = connect()
+    const heard = await listen(executor, 'a')
+    proxy.mode = 'pass'
+    await vi.waitFor(() => expect(heard.gaps).toBe(1), { timeout: 10_000 })
+    await notify('a', 'after')
+    await vi.waitFor(() => expect(heard.payloads).toEqual(['after']))
+  })
+
+  test('finds out by asking that the line is silent', async () => {
+    const clock = new VirtualClock()
+    const { executor } = connect({ clock })
+    const heard = await listen(executor, 'a')
+    proxy.mode = 'silent'
+    proxy.mode = 'pass'
+    // It asks after 30 s, and waits 5 s for the answer.
+    await clock.advance(30_000)
+    expect(heard.gaps).toBe(0)
+    await clock.advance(5_000)
+    await vi.waitFor(
+      async () => {
+        await clock.advance(100)
+        expect(heard.gaps).toBe(1)
+      },
+      { timeout: 10_000 },
+    )
+    await notify('a', 'after')
+    await vi.waitFor(() => expect(heard.payloads).toEqual(['after']))
+  })
+
+  test('waits longer from try to try, up to five seconds', async () => {
+    const pauses: number[] = []
+    const clock = {
+      ...systemClock,
+      after(ms: number, fn: () => void) {
+        pauses.push(ms)
+        // Soon, whatever was asked for.
+        return systemClock.after(1, fn)
+      },
+    }
+    const random = { float: () => 0.9, uint32: () => 7 }
+    proxy.mode = 'refuse'
+    const { executor } = connect({ clock, random })
+    await listen(executor, 'a')
+    const waits = (): number[] => pauses.filter((ms) => ms % 95 === 0)
+    await vi.waitFor(() => expect(waits().length).toBeGreaterThan(8))
+    expect(waits().slice(0, 8)).toEqual([95, 190, 380, 760, 1_520, 3_040, 4_750, 4_750])
+  })
+})

@@ -1,0 +1,279 @@
+/**
+ * LISTEN on a connection of its own, for everybody who listens. It is kept up: what is lost is connected and listened to
+ * again, with backoff, and then everybody is told of the gap. A connection that went silent is found by asking now and
+ * then. Behind a pooler in transaction mode LISTEN succeeds and nothing ever comes: so it is tried out each time,
+ * with a notice sent by another connection.
+ */
+import { Bell } from '../../../std/bell.ts'
+import type { Clock } from '../../../std/clock.ts'
+import { sleep } from '../../../std/clock.ts'
+import { withDeadline } from '../../../std/deadline.ts'
+import type { Random } from '../../../std/random.ts'
+import type { Listening } from '../executor.ts'
+import type { Connector, OwnClient, PgNotice } from './driver.ts'
+import { cut, unreachable } from './driver.ts'
+import { closed } from './own-pool.ts'
+import { Session } from './session.ts'
+
+export interface ListenerParts {
+  readonly connector: Connector
+  readonly clock: Clock
+  readonly random: Random
+  readonly onNotice: (line: string) => void
+  /** Sends a notice by another connection: a pooler would hand the listener its own notices even where it loses all others. */
+  readonly notify: (channel: string, payload: string) => Promise<void>
+}
+
+interface Subscriber {
+  readonly onNotice: (payload: string) => void
+  readonly onGap: () => void
+}
+
+const FIRST_BACKOFF_MS = 100
+const LONGEST_BACKOFF_MS = 5_000
+const ASK_EVERY_MS = 30_000
+const ANSWER_MS = 5_000
+const TRIAL_MS = 2_000
+/** How long to leave it at polling before trying once more: the trial may have failed by a moment's overload. */
+const DEAF_MS = 300_000
+
+/** The connection listens, but nothing comes. */
+class Deaf extends Error {}
+
+export class Listener {
+  readonly #parts: ListenerParts
+  readonly #channels = new Map<string, Set<Subscriber>>()
+  /** The loop that keeps the connection up; there is one while anybody listens. */
+  #running: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined
+  /** Settles with the try under way; what is listened to by then is in effect. */
+  #trying: Promise<void> = Promise.resolve()
+  #link: Link | undefined
+  #deaf = false
+  #closed = false
+
+  constructor(parts: ListenerParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Resolves when the first try is over. Does not reject where the server is down: the subscription stands, and the gap
+   * is told when it is back.
+   */
+  async listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening> {
+    if (this.#closed) throw closed()
+    const subscriber: Subscriber = { onNotice, onGap }
+    const subscribers = this.#channels.get(channel) ?? new Set()
+    this.#channels.set(channel, subscribers.add(subscriber))
+    this.#running ??= this.#start()
+    await this.#trying
+    await this.#link?.listen(channel)
+    const isDeaf = (): boolean => this.#deaf
+    return {
+      get listening() {
+        return !isDeaf()
+      },
+      stop: () => this.#leave(channel, subscriber),
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#channels.clear()
+    await this.#stop()
+  }
+
+  async #leave(channel: string, subscriber: Subscriber): Promise<void> {
+    const subscribers = this.#channels.get(channel)
+    if (subscribers?.delete(subscriber) !== true || subscribers.size > 0) return
+    this.#channels.delete(channel)
+    if (this.#channels.size === 0) await this.#stop()
+    else await this.#link?.unlisten(channel)
+  }
+
+  #start(): { readonly stop: AbortController; readonly ended: Promise<void> } {
+    const stop = new AbortController()
+    return { stop, ended: this.#keepUp(stop.signal) }
+  }
+
+  async #stop(): Promise<void> {
+    const running = this.#running
+    this.#running = undefined
+    running?.stop.abort(closed())
+    await running?.ended
+  }
+
+  async #keepUp(stop: AbortSignal): Promise<void> {
+    const { clock, random } = this.#parts
+    let backoffMs = FIRST_BACKOFF_MS
+    for (let isFirst = true; !stop.aborted; isFirst = false) {
+      const link = await this.#try(stop)
+      if (link !== undefined) {
+        backoffMs = FIRST_BACKOFF_MS
+        if (!isFirst) this.#tellGap()
+        await link.lost(stop)
+        // A loop that began meanwhile has one of its own.
+        if (this.#link === link) this.#link = undefined
+        await link.end()
+      }
+      const pauseMs = this.#deaf ? DEAF_MS : backoffMs * (0.5 + random.float() / 2)
+      backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)
+      await sleep(clock, pauseMs, stop).catch(() => undefined)
+    }
+  }
+
+  /** One try at a connection that hears; undefined where it failed. */
+  async #try(stop: AbortSignal): Promise<Link | undefined> {
+    let done = (): void => undefined
+    this.#trying = new Promise((resolve) => (done = resolve))
+    try {
+      const link = await this.#connect(stop)
+      this.#link = link
+      this.#noteHearing()
+      return link
+    } catch (error) {
+      if (error instanceof Deaf) this.#noteDeaf()
+      return undefined
+    } finally {
+      done()
+    }
+  }
+
+  async #connect(stop: AbortSignal): Promise<Link> {
+    const client = await this.#parts.connector.connect(stop)
+    const link = new Link(client, this.#parts, (notice) => this.#deliver(notice))
+    const cutShort = (): void => link.destroy(closed())
+    stop.addEventListener('abort', cutShort)
+    try {
+      for (const channel of this.#channels.keys()) await link.listen(channel)
+      await link.tryOut()
+      // Who came meanwhile.
+      for (const channel of this.#channels.keys()) await link.listen(channel)
+      if (link.broken !== undefined) throw link.broken
+      stop.throwIfAborted()
+      return link
+    } catch (error) {
+      await link.end()
+      throw error
+    } finally {
+      stop.removeEventListener('abort', cutShort)
+    }
+  }
+
+  /** Apart from each other and from the socket: what one of them throws is not the others' problem. */
+  #deliver({ channel, payload = '' }: PgNotice): void {
+    for (const { onNotice } of this.#channels.get(channel) ?? []) queueMicrotask(() => onNotice(payload))
+  }
+
+  #tellGap(): void {
+    for (const { onGap } of [...this.#channels.values()].flatMap((all) => [...all])) queueMicrotask(onGap)
+  }
+
+  #noteDeaf(): void {
+    if (this.#deaf) return
+    this.#deaf = true
+    this.#parts.onNotice(
+      'LISTEN is accepted here, but no notice arrives (a pooler in transaction mode?): new jobs are found by polling only, somewhat later. Connect to the server directly, or in session mode, to be woken at once.',
+    )
+  }
+
+  #noteHearing(): void {
+    if (!this.#deaf) return
+    this.#deaf = false
+    this.#parts.onNotice('Notices arrive again: new jobs are found at once.')
+  }
+}
+
+/** One connection that listens, from its making to its end. */
+class Link {
+  readonly #session: Session<OwnClient>
+  readonly #parts: ListenerParts
+  readonly #listened = new Set<string>()
+  /** Resolves with the connection's end. */
+  readonly #gone: Promise<void>
+  readonly #bell: Bell
+  #heard: (notice: PgNotice) => void
+
+  constructor(client: OwnClient, parts: ListenerParts, onNotice: (notice: PgNotice) => void) {
+    this.#parts = parts
+    this.#session = new Session(client, parts.clock, () => cut(client))
+    this.#heard = onNotice
+    this.#bell = new Bell(parts.clock)
+    this.#gone = new Promise((resolve) => client.on('end', resolve))
+    client.on('end', () => {
+      this.destroy(unreachable('The listening connection ended.'))
+      this.#bell.ring()
+    })
+    client.on('notification', (notice) => this.#heard(notice))
+  }
+
+  get broken(): Error | undefined {
+    return this.#session.broken
+  }
+
+  destroy(reason: Error): void {
+    this.#session.destroy(reason)
+  }
+
+  /** Never rejects: a link that fails at it is lost, and its successor listens to everything. */
+  async listen(channel: string): Promise<void> {
+    if (this.#listened.has(channel)) return
+    if (await this.#run(`listen ${quoted(channel)}`)) this.#listened.add(channel)
+  }
+
+  async unlisten(channel: string): Promise<void> {
+    this.#listened.delete(channel)
+    await this.#run(`unlisten ${quoted(channel)}`)
+  }
+
+  /** Rejects with `Deaf` where a notice is sent and does not come. */
+  async tryOut(): Promise<void> {
+    const { clock, random, notify } = this.#parts
+    const channel = `holdfast_trial_${random.uint32().toString(36)}${random.uint32().toString(36)}`
+    if (!(await this.#run(`listen ${quoted(channel)}`))) return
+    const deliver = this.#heard
+    try {
+      const arrived = new Promise<void>((resolve) => {
+        this.#heard = (notice) => (notice.channel === channel ? resolve() : deliver(notice))
+      })
+      const late = (): Error => unreachable('The notice of the trial could not be sent.')
+      const sent = withDeadline(clock, ANSWER_MS, notify(channel, channel), late)
+      await Promise.race([sent, this.#gone])
+      await withDeadline(clock, TRIAL_MS, Promise.race([arrived, this.#gone]), () => new Deaf())
+    } finally {
+      this.#heard = deliver
+    }
+    await this.#run(`unlisten ${quoted(channel)}`)
+  }
+
+  /** Resolves when the connection is of no further use, or at the stop. */
+  async lost(stop: AbortSignal): Promise<void> {
+    const wake = (): void => this.#bell.ring()
+    stop.addEventListener('abort', wake)
+    while (!stop.aborted && this.broken === undefined) {
+      const isNews = await this.#bell.wait(ASK_EVERY_MS)
+      if (!isNews) await this.#run('select 1')
+    }
+    stop.removeEventListener('abort', wake)
+  }
+
+  async end(): Promise<void> {
+    if (this.broken === undefined) await this.#parts.connector.end(this.#session.client)
+    else this.destroy(this.broken)
+  }
+
+  async #run(text: string): Promise<boolean> {
+    try {
+      await this.#session.run({ text }, ANSWER_MS)
+      return true
+    } catch (error) {
+      // Even where the server merely refused: a connection that does not do as told is no use here.
+      this.destroy(error instanceof Error ? error : unreachable('The server refused to listen.'))
+      return false
+    }
+  }
+}
+
+/** As an identifier. */
+function quoted(channel: string): string {
+  return `"${channel.replaceAll('"', '""')}"`
+}

@@ -1,0 +1,277 @@
+import { once } from 'node:events'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  freshDatabase,
+  portOf,
+  sharedPostgres,
+  type Database,
+} from '../../../../test/support/servers/database.ts'
+import { startPostgres } from '../../../../test/support/servers/postgres-server.ts'
+import { startProxy, type TcpProxy } from '../../../../test/support/servers/tcp-proxy.ts'
+import { systemClock } from '../../../std/clock.ts'
+import { letPromisesRun } from '../../../std/virtual-clock.ts'
+import type { Executor, Statement } from '../executor.ts'
+import type { PgExecutorOptions } from './options.ts'
+import { pgExecutor } from './pg-executor.ts'
+import type { PgParts } from './pg-executor.ts'
+
+let database: Database
+let proxy: TcpProxy
+/** Straight to the server, to look and to kill. */
+let admin: Executor
+const opened: Executor[] = []
+
+beforeAll(async () => {
+  database = await freshDatabase(sharedPostgres(18))
+  admin = pgExecutor({ connectionString: database.url, applicationName: 'admin' })
+})
+
+afterAll(async () => {
+  await admin.close()
+  await database.drop()
+})
+
+beforeEach(async () => {
+  proxy = await startProxy(portOf(database.url))
+})
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((executor) => executor.close()))
+  await proxy.close()
+})
+
+type Options = Omit<PgExecutorOptions, 'pool' | 'connectionString'>
+
+function connect(options: Options = {}, parts: Partial<PgParts> = {}): Executor {
+  const executor = pgExecutor({ connectionString: proxy.url(database.url), ...options }, parts)
+  opened.push(executor)
+  return executor
+}
+
+const sql = (name: string, text: string): Statement => ({ name, text })
+const one = sql('one', 'select 1 as n')
+const sleep = sql('sleep', 'select pg_sleep($1::float8)')
+const pids = sql('pids', `select pg_backend_pid() as pid`)
+const terminate = sql(
+  'terminate',
+  `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
+   where datname = current_database() and application_name = 'holdfast'`,
+)
+const sleeping = sql(
+  'sleeping',
+  `select count(*) as n from pg_stat_activity
+   where datname = current_database() and application_name = 'holdfast' and state = 'active'`,
+)
+const sessions = sql(
+  'sessions',
+  `select count(*) as n from pg_stat_activity where datname = current_database() and application_name = 'holdfast'`,
+)
+const countOf = async (statement: Statement): Promise<number> =>
+  (await admin.query<{ n: number }>(statement, []))[0]!.n
+
+/** Milliseconds that something took, and how it ended. */
+async function timed(work: Promise<unknown>): Promise<{ ms: number; error: unknown }> {
+  const from = systemClock.monotonicMs()
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  return { ms: systemClock.monotonicMs() - from, error }
+}
+
+describe('a statement that takes too long', () => {
+  test('is given up with its connection, which is replaced', async () => {
+    const executor = connect({ connections: 1, queryTimeoutMs: 300 })
+    const [before] = await executor.query<{ pid: number }>(pids, [])
+    await expect(executor.query(sleep, [60])).rejects.toMatchObject({
+      code: 'HF_STORE_UNREACHABLE',
+      message: expect.stringContaining('did not answer within 300ms'),
+    })
+    const [after] = await executor.query<{ pid: number }>(pids, [])
+    expect(after!.pid).not.toBe(before!.pid)
+  })
+
+  test('does not run on in the server', async () => {
+    // Straight to the server, which is where a request to cancel goes.
+    const executor = pgExecutor({ connectionString: database.url, queryTimeoutMs: 300 })
+    opened.push(executor)
+    await expect(executor.query(sleep, [60])).rejects.toThrow('did not answer')
+    await vi.waitFor(async () => expect(await countOf(sleeping)).toBe(0), { timeout: 10_000 })
+  })
+})
+
+describe('a server that terminates all its connections', () => {
+  test('ends no process, and the next statements work', async () => {
+    const executor = connect({ connections: 3 })
+    const stopped = executor.query(sleep, [60]).catch((error: unknown) => error)
+    await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
+    await vi.waitFor(async () => expect(await countOf(sleeping)).toBe(1))
+    expect(await countOf(terminate)).toBe(3)
+    expect(await stopped).toMatchObject({ code: '57P01' })
+    await vi.waitFor(async () => expect(await countOf(sessions)).toBe(0))
+    const answers = await Promise.all([1, 2, 3].map(() => executor.query(one, [])))
+    expect(answers).toEqual([[{ n: 1 }], [{ n: 1 }], [{ n: 1 }]])
+  })
+
+  test('fails the transaction under way, and the next one works', async () => {
+    const executor = connect({ connections: 1 })
+    const failed = executor.transaction(async (tx) => {
+      await tx.query(one, [])
+      await admin.query(terminate, [])
+      return tx.query(one, [])
+    })
+    await expect(failed).rejects.toThrow(/terminat/)
+    expect(await executor.transaction((tx) => tx.query(one, []))).toEqual([{ n: 1 }])
+  })
+})
+
+describe('a server that stops and starts again', () => {
+  test('gives errors while it is away, soon, and answers when it is back', { timeout: 60_000 }, async () => {
+    await using server = await startPostgres({ version: 18, settings: { fsync: 'off' } })
+    const executor = pgExecutor({ connectionString: server.url() })
+    opened.push(executor)
+    await executor.open()
+    await server.stop('immediate')
+    for (let times = 0; times < 4; times++) {
+      const { error, ms } = await timed(executor.query(one, []))
+      expect(error).toBeInstanceOf(Error)
+      expect(ms).toBeLessThan(5_000)
+    }
+    await server.start()
+    expect(await executor.query(one, [])).toEqual([{ n: 1 }])
+  })
+})
+
+describe('a line that falls silent', () => {
+  test('fails each statement at its deadline, and all is well when the line is back', async () => {
+    const executor = connect({ connections: 2, queryTimeoutMs: 400 })
+    await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
+    proxy.mode = 'silent'
+    const results = await Promise.all([1, 2].map(() => timed(executor.query(one, []))))
+    for (const { ms, error } of results) {
+      expect(error).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+      expect(ms).toBeGreaterThan(350)
+    }
+    proxy.mode = 'pass'
+    expect(await executor.query(one, [])).toEqual([{ n: 1 }])
+  })
+
+  test('is found out before a connection that stood idle is used', async () => {
+    let aheadMs = 0
+    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+    const executor = connect({ connections: 2 }, { clock })
+    await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
+    proxy.mode = 'silent'
+    proxy.mode = 'pass'
+    // The connections that exist never speak again; new ones do.
+    aheadMs = 31_000
+    const { ms, error } = await timed(executor.query(one, []))
+    expect(error).toBeUndefined()
+    // The check takes two seconds; without it, the statement would take its 30.
+    expect(ms).toBeLessThan(15_000)
+  })
+
+  test('lets nobody connect for longer than five seconds', async () => {
+    proxy.mode = 'silent'
+    const { ms, error } = await timed(connect().open())
+    expect(error).toMatchObject({
+      code: 'HF_STORE_UNREACHABLE',
+      message: 'The database did not accept a connection within 5 s.',
+    })
+    expect(ms).toBeGreaterThan(4_500)
+  })
+
+  test('is cut, not kept: nothing of a connection that was given up is left', async () => {
+    const executor = connect({ connections: 1, queryTimeoutMs: 200 })
+    await executor.query(one, [])
+    proxy.mode = 'silent'
+    await expect(executor.query(one, [])).rejects.toThrow()
+    proxy.cutAll()
+    proxy.mode = 'pass'
+    await executor.query(one, [])
+    expect(proxy.connections).toBe(1)
+  })
+})
+
+describe('a refused connection', () => {
+  test('is the error as it is, for the caller to take as an outage', async () => {
+    proxy.mode = 'refuse'
+    const error = await connect()
+      .query(one, [])
+      .catch((thrown: unknown) => thrown as Error)
+    expect(error).toBeInstanceOf(Error)
+    expect(error).not.toHaveProperty('hint')
+  })
+})
+
+describe('closing', () => {
+  const CLOSE_MS = 10_000
+
+  test('waits for what is under way', async () => {
+    const executor = connect()
+    const answer = executor.query(sleep, [0.3])
+    await vi.waitFor(async () => expect(await countOf(sleeping)).toBe(1))
+    await executor.close()
+    await expect(answer).resolves.toHaveLength(1)
+  })
+
+  test('cuts off what takes longer than a moment, and everybody who waits', async () => {
+    const executor = connect({ connections: 2 })
+    const errors = [1, 2, 3, 4].map(() => executor.query(sleep, [60]).catch((error: unknown) => error))
+    await vi.waitFor(async () => expect(await countOf(sleeping)).toBe(2))
+    const { ms } = await timed(executor.close())
+    expect(ms).toBeLessThan(CLOSE_MS)
+    for (const error of await Promise.all(errors)) expect(error).toMatchObject({ code: 'HF_CLOSED' })
+    expect(proxy.connections).toBe(0)
+  })
+
+  test('is bounded while the server is silent, and leaves no connection', async () => {
+    const executor = connect({ connections: 3 })
+    await executor.listen(
+      'wake',
+      () => undefined,
+      () => undefined,
+    )
+    await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
+    proxy.mode = 'silent'
+    const hanging = executor.query(one, []).catch((error: unknown) => error)
+    await letPromisesRun()
+    const { ms, error } = await timed(executor.close())
+    expect(error).toBeUndefined()
+    expect(ms).toBeLessThan(CLOSE_MS)
+    expect(await hanging).toMatchObject({ code: 'HF_CLOSED' })
+  })
+
+  test('is bounded while connecting', async () => {
+    proxy.mode = 'silent'
+    const executor = connect()
+    const opening = executor.open().catch((error: unknown) => error)
+    const listening = executor.listen(
+      'wake',
+      () => undefined,
+      () => undefined,
+    )
+    await vi.waitFor(() => expect(proxy.connections).toBeGreaterThanOrEqual(2))
+    const { ms } = await timed(executor.close())
+    expect(ms).toBeLessThan(CLOSE_MS)
+    expect(await opening).toBeInstanceOf(Error)
+    await listening
+  })
+
+  test('lets the process end, as does an executor that is merely idle', async () => {
+    const { spawn } = await import('node:child_process')
+    const script = `
+      const { pgExecutor } = await import(${JSON.stringify(new URL('pg-executor.ts', import.meta.url).href)})
+      const executor = pgExecutor({ connectionString: ${JSON.stringify(database.url)} })
+      await executor.open()
+      await executor.query({ name: 'one', text: 'select 1' }, [])
+      console.log('idle')`
+    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let out = ''
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+    const [code] = (await once(child, 'close')) as [number | null]
+    expect({ code, out }).toEqual({ code: 0, out: 'idle\n' })
+  })
+})

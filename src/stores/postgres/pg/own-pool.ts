@@ -1,0 +1,181 @@
+/**
+ * A few connections of our own. Whoever takes one gets one that works: those that stood idle are asked first, those that
+ * are old are replaced, and waiting for a free one has an end.
+ */
+import { HoldfastError } from '../../../errors.ts'
+import type { Clock } from '../../../std/clock.ts'
+import { withDeadline } from '../../../std/deadline.ts'
+import { formatDuration } from '../../../std/duration.ts'
+import type { Random } from '../../../std/random.ts'
+import { Slots } from '../slots.ts'
+import { cancelRunning } from './cancel.ts'
+import { cut, unreachable } from './driver.ts'
+import type { Connector, OwnClient } from './driver.ts'
+import { Session } from './session.ts'
+
+/** Where sessions come from and go back to. */
+export interface Sessions {
+  take(): Promise<Session>
+  give(session: Session): void
+  /** Waits a moment for those in use, then cuts them off. */
+  close(): Promise<void>
+}
+
+interface Idle {
+  readonly session: Session<OwnClient>
+  readonly sinceMs: number
+}
+
+export interface PoolParts {
+  readonly connector: Connector
+  readonly clock: Clock
+  readonly random: Random
+  readonly connections: number
+  /** How long to wait for a free connection. */
+  readonly waitMs: number
+}
+
+/** Beyond this, somebody on the way may have forgotten the connection. */
+const TRUSTED_IDLE_MS = 30_000
+const CHECK_MS = 2_000
+const LIFETIME_MS = 30 * 60_000
+/** How long what is under way at a close may take to end. */
+export const CLOSE_GRACE_MS = 2_000
+
+export class OwnPool implements Sessions {
+  readonly #parts: PoolParts
+  readonly #slots: Slots
+  readonly #used = new Set<Session<OwnClient>>()
+  readonly #retireAtMs = new WeakMap<Session, number>()
+  /** What is being ended, by us or by the server on our request. */
+  readonly #ending = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
+  #idle: Idle[] = []
+  #onIdle = nothing
+
+  constructor(parts: PoolParts) {
+    this.#parts = parts
+    this.#slots = new Slots(parts.clock, parts.connections)
+  }
+
+  async take(): Promise<Session> {
+    const { waitMs, connections } = this.#parts
+    if (this.#closing.signal.aborted) throw closed()
+    await this.#slots.take(waitMs, () => poolFull(waitMs, connections))
+    const obtained = this.#obtain()
+    // A close waits for it, too.
+    this.#track(obtained.then(nothing, nothing))
+    try {
+      return await obtained
+    } catch (error) {
+      this.#slots.give()
+      throw error
+    }
+  }
+
+  give(given: Session): void {
+    const session = given as Session<OwnClient>
+    this.#used.delete(session)
+    if (!session.reusable) session.destroy(session.broken ?? new Error('left in a transaction'))
+    else if (this.#closing.signal.aborted || this.#isOld(session)) this.#end(session)
+    else this.#rest(session)
+    if (this.#used.size === 0) this.#onIdle()
+    this.#slots.give()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(closed())
+    this.#slots.refuseAll(closed)
+    for (const { session } of this.#idle.splice(0)) this.#end(session)
+    if (this.#used.size > 0) {
+      const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
+      await withDeadline(this.#parts.clock, CLOSE_GRACE_MS, idle, closed).catch(nothing)
+      for (const session of this.#used) session.destroy(closed())
+    }
+    // Each is bounded; ending may begin others.
+    while (this.#ending.size > 0) await Promise.all(this.#ending)
+  }
+
+  async #obtain(): Promise<Session<OwnClient>> {
+    const session = (await this.#takeIdle()) ?? (await this.#connect())
+    if (this.#closing.signal.aborted) {
+      // It came too late.
+      session.destroy(closed())
+      throw closed()
+    }
+    this.#used.add(session)
+    session.client.ref()
+    return session
+  }
+
+  /** The one that was used last: the others may stand idle until they are replaced. */
+  async #takeIdle(): Promise<Session<OwnClient> | undefined> {
+    const { clock } = this.#parts
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      const { session, sinceMs } = idle
+      if (session.broken !== undefined) session.destroy(session.broken)
+      else if (this.#isOld(session)) this.#end(session)
+      else if (clock.monotonicMs() - sinceMs < TRUSTED_IDLE_MS || (await this.#answers(session)))
+        return session
+    }
+    return undefined
+  }
+
+  async #answers(session: Session<OwnClient>): Promise<boolean> {
+    try {
+      await session.run({ text: 'select 1' }, CHECK_MS)
+      return true
+    } catch (error) {
+      session.destroy(error instanceof Error ? error : new Error('no answer'))
+      // The others stood idle for as long or longer: asking them, too, would take as much time again.
+      for (const { session: other } of this.#idle.splice(0)) this.#end(other)
+      return false
+    }
+  }
+
+  async #connect(): Promise<Session<OwnClient>> {
+    const { connector, clock, random } = this.#parts
+    const client = await connector.connect(this.#closing.signal)
+    const session = new Session(client, clock, (busy) => {
+      // One that is lost makes the others suspect: whoever takes them next asks first.
+      this.#idle = this.#idle.map((idle) => ({ ...idle, sinceMs: -Infinity }))
+      if (busy) this.#track(cancelRunning(clock, client))
+      cut(client)
+    })
+    // Not all at once, as they were made.
+    this.#retireAtMs.set(session, clock.monotonicMs() + LIFETIME_MS * (0.9 + random.float() / 10))
+    return session
+  }
+
+  #rest(session: Session<OwnClient>): void {
+    // Idle connections keep no process alive.
+    session.client.unref()
+    this.#idle.push({ session, sinceMs: this.#parts.clock.monotonicMs() })
+  }
+
+  #isOld(session: Session<OwnClient>): boolean {
+    return this.#parts.clock.monotonicMs() >= (this.#retireAtMs.get(session) ?? Infinity)
+  }
+
+  #end(session: Session<OwnClient>): void {
+    this.#track(this.#parts.connector.end(session.client))
+  }
+
+  #track(ending: Promise<void>): void {
+    this.#ending.add(ending)
+    void ending.finally(() => this.#ending.delete(ending))
+  }
+}
+
+const nothing = (): void => undefined
+
+export function closed(): HoldfastError {
+  return new HoldfastError('HF_CLOSED', 'The database connection is closed.')
+}
+
+function poolFull(waitMs: number, connections: number): HoldfastError {
+  return unreachable(
+    `No database connection came free within ${formatDuration(waitMs)}: all ${connections} are in use.`,
+    { hint: 'Raise `connections`, or look for transactions and statements that take long.' },
+  )
+}

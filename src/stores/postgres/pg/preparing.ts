@@ -1,0 +1,45 @@
+/**
+ * Named prepared statements save parsing and planning, but live in one connection of the server. A pooler that hands out
+ * another one for each transaction (PgBouncer before 1.21) loses them: 'auto' notices, and does without from then on.
+ */
+import { createHash } from 'node:crypto'
+import type { Statement } from '../executor.ts'
+import { isLostStatement } from '../server-errors.ts'
+
+export class Preparing {
+  readonly #policy: boolean | 'auto'
+  readonly #onNotice: (line: string) => void
+  readonly #names = new Map<string, string>()
+  #on: boolean
+
+  constructor(policy: boolean | 'auto', onNotice: (line: string) => void) {
+    this.#policy = policy
+    this.#onNotice = onNotice
+    this.#on = policy !== false
+  }
+
+  /** What to call it on the server; undefined where it is not to be kept there. */
+  nameOf({ name, text }: Statement): string | undefined {
+    if (!this.#on) return undefined
+    let unique = this.#names.get(text)
+    if (unique === undefined) {
+      // The digest keeps two versions of us apart behind one pooler: the old one's text must not run in our name.
+      const digest = createHash('sha256').update(text).digest('hex').slice(0, 12)
+      unique = `${name.slice(0, 50)}_${digest}`
+      this.#names.set(text, unique)
+    }
+    return unique
+  }
+
+  /** Whether this failed for its name only, so that it may be tried again without one. */
+  givesUp(error: unknown): boolean {
+    if (this.#policy !== 'auto' || !isLostStatement(error)) return false
+    if (this.#on) {
+      this.#on = false
+      this.#onNotice(
+        'Prepared statements do not survive on this connection (a pooler in transaction mode?): going on without them, somewhat slower. Set `prepare: false` to skip this check.',
+      )
+    }
+    return true
+  }
+}

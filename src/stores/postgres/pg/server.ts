@@ -1,0 +1,46 @@
+/** Whether a server can be used, as asked at the opening. */
+import { HoldfastError } from '../../../errors.ts'
+import type { ServerFacts, Statement } from '../executor.ts'
+import { unreachable } from './driver.ts'
+
+export interface ServerState {
+  readonly version: number
+  readonly recovering: boolean
+  readonly readOnly: boolean
+}
+
+export const askServer: Statement = {
+  name: 'server',
+  text: `select current_setting('server_version_num')::int as version,
+                pg_is_in_recovery() as recovering,
+                current_setting('transaction_read_only') = 'on' as "readOnly"`,
+}
+
+const OLDEST = 130_000
+
+export function checkServer(state: ServerState | undefined): ServerFacts {
+  if (state === undefined) throw unreachable('The database did not tell its version.')
+  const { version } = state
+  if (version < OLDEST) {
+    const major = version >= 100_000 ? Math.floor(version / 10_000) : version / 10_000
+    throw new HoldfastError(
+      'HF_BAD_STORE',
+      `The server is PostgreSQL ${major}; the store needs 13 or newer.`,
+      {
+        hint: 'Upgrade the server, or use another one.',
+      },
+    )
+  }
+  // Both pass when the fail-over is over or the right server is found, so they are worth another try.
+  if (state.recovering) {
+    throw unreachable('The server is a standby: it is in recovery and takes no writes.', {
+      hint: 'Connect to the primary, or wait until this server is promoted.',
+    })
+  }
+  if (state.readOnly) {
+    throw unreachable('The database is read-only (default_transaction_read_only is on).', {
+      hint: 'Connect to a primary, or turn default_transaction_read_only off for this database and user.',
+    })
+  }
+  return { version }
+}

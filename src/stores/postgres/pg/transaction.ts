@@ -1,0 +1,101 @@
+/** One transaction on one session: what is done in it counts as a whole, or not at all, or is said to be unknown. */
+import { HoldfastError } from '../../../errors.ts'
+import type { Queryable, SqlValue, Statement } from '../executor.ts'
+import { sqlState, endsConnection } from '../server-errors.ts'
+import { unreachable } from './driver.ts'
+import type { Session } from './session.ts'
+
+export interface TransactionParts {
+  readonly session: Session
+  readonly timeoutMs: number
+  readonly scriptTimeoutMs: number
+  readonly run: <Row>(session: Session, statement: Statement, values: readonly SqlValue[]) => Promise<Row[]>
+  /** Whether an error means that the whole transaction is to be tried again. */
+  readonly isWorthRetrying: (error: unknown) => boolean
+}
+
+const ROLLBACK_MS = 5_000
+
+export async function transact<T>(parts: TransactionParts, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  const { session, timeoutMs, isWorthRetrying } = parts
+  const tx = new Transaction(parts)
+  // Said aloud: a database may have another level by default.
+  await session.run({ text: 'begin isolation level read committed' }, timeoutMs)
+  let result: T
+  try {
+    result = await work(tx)
+  } catch (error) {
+    tx.over = true
+    await rollback(session)
+    // Whatever became of it on its way through the caller's code.
+    throw isWorthRetrying(tx.failure) ? tx.failure : error
+  }
+  tx.over = true
+  await commit(session, timeoutMs, tx)
+  return result
+}
+
+class Transaction implements Queryable {
+  readonly #parts: TransactionParts
+  over = false
+  /** The first error that the server gave: from then on the transaction can only be rolled back. */
+  failure: Error | undefined
+
+  constructor(parts: TransactionParts) {
+    this.#parts = parts
+  }
+
+  query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
+    return this.#do(statement.name, () => this.#parts.run<Row>(this.#parts.session, statement, values))
+  }
+
+  async script(sql: string): Promise<void> {
+    await this.#do('a script', () => this.#parts.session.run({ text: sql }, this.#parts.scriptTimeoutMs))
+  }
+
+  async #do<T>(what: string, work: () => Promise<T>): Promise<T> {
+    // Its connection may be in somebody else's transaction by now.
+    if (this.over) throw transactionOver(what)
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof Error) this.failure ??= error
+      throw error
+    }
+  }
+}
+
+async function commit(session: Session, timeoutMs: number, tx: Transaction): Promise<void> {
+  // Lost before the commit was sent: certainly undone.
+  if (session.broken !== undefined) throw session.broken
+  let answer
+  try {
+    answer = await session.run({ text: 'commit' }, timeoutMs)
+  } catch (error) {
+    if (sqlState(error) !== undefined && !endsConnection(error)) throw error
+    throw unreachable(
+      'The connection was lost during a commit: whether the transaction was committed is not known.',
+      { hint: 'Look whether its changes are there before doing it again.', cause: error },
+    )
+  }
+  // What the server answers to the commit of a transaction in which a statement failed.
+  if (answer.command === 'ROLLBACK') {
+    throw tx.failure ?? unreachable('The transaction was rolled back by the server.')
+  }
+}
+
+/** The error that led here matters more than this one: a session that cannot roll back is given up. */
+async function rollback(session: Session): Promise<void> {
+  if (session.broken !== undefined) return
+  try {
+    await session.run({ text: 'rollback' }, ROLLBACK_MS)
+  } catch (error) {
+    session.destroy(error instanceof Error ? error : new Error('rollback failed'))
+  }
+}
+
+function transactionOver(what: string): HoldfastError {
+  return new HoldfastError('HF_CLOSED', `The transaction is over: could not run ${what} in it.`, {
+    hint: 'Await everything that uses the transaction before its function returns.',
+  })
+}

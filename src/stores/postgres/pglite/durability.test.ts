@@ -1,0 +1,248 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Executor, Statement } from '../executor.ts'
+import { loadPglite } from './database.ts'
+import type { PgliteModule } from './database.ts'
+import { pgliteExecutor } from './pglite-executor.ts'
+
+/** Starting PGlite compiles 10 MB of WebAssembly and creates a database. */
+const START_MS = 120_000
+vi.setConfig({ testTimeout: START_MS, hookTimeout: START_MS })
+
+const sql = (name: string, text: string): Statement => ({ name, text })
+const insert = sql('insert', 'insert into acked values ($1::int)')
+const all = sql('all', 'select n from acked order by n')
+
+let folder: string
+/** A database with its table, copied for each test: creating one takes long. */
+let template: string
+let directory: string
+const progress: string[] = []
+const opened: Executor[] = []
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-pglite-'))
+  template = join(folder, 'made', 'by', 'us')
+  const executor = pgliteExecutor({ directory: template, onProgress: (line) => progress.push(line) })
+  await executor.open()
+  await executor.script('create table acked (n int)')
+  await executor.close()
+})
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+let copies = 0
+
+beforeEach(() => {
+  directory = join(folder, `copy-${++copies}`)
+  cpSync(template, directory, { recursive: true })
+})
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((executor) => executor.close()))
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function open(load?: () => Promise<PgliteModule>): Executor {
+  const executor = pgliteExecutor(
+    { directory, onProgress: (line) => progress.push(line) },
+    load === undefined ? {} : { load },
+  )
+  opened.push(executor)
+  return executor
+}
+
+const numbers = async (executor: Executor): Promise<number[]> =>
+  (await executor.query<{ n: number }>(all, [])).map(({ n }) => n)
+
+describe('an embedded database on disk', () => {
+  test('is created once, folders and all, and says that this takes a while', async () => {
+    expect(progress).toEqual([expect.stringContaining(`Creating the embedded database in `)])
+    await open().open()
+    expect(progress).toHaveLength(1)
+  })
+
+  test('has what was written when it is opened again, and leaves no lock', async () => {
+    const first = open()
+    await first.query(insert, [1])
+    await first.transaction((tx) => tx.query(insert, [2]))
+    await first.close()
+    expect(readdirSync(directory).filter((name) => name.startsWith('holdfast'))).toEqual([])
+    expect(await numbers(open())).toEqual([1, 2])
+  })
+
+  test('is refused to a second one, in this process and in another', async () => {
+    const first = open()
+    await first.open()
+    await expect(open().open()).rejects.toMatchObject({ code: 'HF_STORE_LOCKED' })
+    const other = writer()
+    expect(await other.next()).toBe('HF_STORE_LOCKED')
+    await other.kill()
+    expect(await numbers(first)).toEqual([])
+  })
+
+  test('loses nothing that was acked when its process is killed', async () => {
+    let acked = 0
+    // Each continues where the last was killed, in the middle of its work.
+    for (const enough of [150, 700, 1_500]) {
+      const child = writer(acked)
+      while (acked < enough) acked = Number(await child.next())
+      await child.kill()
+      acked = Math.max(acked, ...child.rest().map(Number))
+      const executor = open()
+      const found = await numbers(executor)
+      await executor.close()
+      // One more may have been written whose answer we did not get; none is missing, none is there twice.
+      expect(found.length).toBeGreaterThanOrEqual(acked)
+      expect(found).toEqual(Array.from({ length: found.length }, (_, index) => index + 1))
+      acked = found.length
+    }
+  })
+
+  test('whose creation was interrupted is created anew', async () => {
+    rmSync(directory, { recursive: true })
+    mkdirSync(directory)
+    writeFileSync(join(directory, 'holdfast.unfinished'), '')
+    writeFileSync(join(directory, 'PG_VERSION'), '18')
+    mkdirSync(join(directory, 'base'))
+    const executor = open()
+    expect((await executor.open()).version).toBeGreaterThan(0)
+    expect(existsSync(join(directory, 'holdfast.unfinished'))).toBe(false)
+  })
+
+  test('is not made where other files are', async () => {
+    rmSync(directory, { recursive: true })
+    mkdirSync(directory)
+    writeFileSync(join(directory, 'package.json'), '{}')
+    await expect(open().open()).rejects.toMatchObject({
+      code: 'HF_BAD_STORE',
+      message: expect.stringContaining('is not empty'),
+    })
+    expect(readdirSync(directory)).toEqual(['package.json'])
+  })
+
+  test('that cannot start says why, and lets the directory go', async () => {
+    writeFileSync(join(directory, 'PG_VERSION'), '9\n')
+    await expect(open().open()).rejects.toMatchObject({
+      code: 'HF_BAD_STORE',
+      message: expect.stringContaining('does not start'),
+    })
+    expect(readdirSync(directory)).not.toContain('holdfast.lock')
+  })
+
+  test('that cannot be created says so', async () => {
+    writeFileSync(join(folder, 'file'), '')
+    directory = join(folder, 'file', 'below')
+    await expect(open().open()).rejects.toMatchObject({
+      code: 'HF_BAD_STORE',
+      message: expect.stringContaining('cannot be created'),
+    })
+    directory = join(folder, 'none')
+  })
+})
+
+describe('an embedded database that breaks', () => {
+  /** PGlite, until it is told to break: then it gives no answer any more, as after running out of memory. */
+  function fragile(): { load: () => Promise<PgliteModule>; breakIt: () => void; starts: () => number } {
+    let broken: object | undefined
+    let newest: object | undefined
+    let starts = 0
+    const load = async (): Promise<PgliteModule> => {
+      const { PGlite } = await loadPglite()
+      return {
+        PGlite: {
+          async create(options) {
+            const instance = await PGlite.create(options)
+            newest = instance
+            starts++
+            return {
+              close: () => instance.close(),
+              execProtocolRawStream: (message, how) =>
+                broken === instance ? Promise.resolve() : instance.execProtocolRawStream(message, how),
+            }
+          },
+        },
+      }
+    }
+    return { load, breakIt: () => (broken = newest), starts: () => starts }
+  }
+
+  test('is started again by the next call, has what was acked, and tells the gap', async () => {
+    const { load, breakIt, starts } = fragile()
+    const executor = open(load)
+    const heard: string[] = []
+    const gap = vi.fn()
+    await executor.listen('a', (payload) => heard.push(payload), gap)
+    await executor.query(insert, [1])
+    breakIt()
+    await expect(executor.query(insert, [2])).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+    expect(await numbers(executor)).toEqual([1])
+    expect(starts()).toBe(2)
+    expect(gap).toHaveBeenCalledTimes(1)
+    await executor.query(sql('notify', `select pg_notify('a', 'again')`), [])
+    expect(heard).toEqual(['again'])
+  })
+
+  test('during a commit says that the outcome is not known', async () => {
+    const { load, breakIt } = fragile()
+    const executor = open(load)
+    const result = executor.transaction(async (tx) => {
+      await tx.query(insert, [1])
+      breakIt()
+    })
+    await expect(result).rejects.toMatchObject({
+      code: 'HF_STORE_UNREACHABLE',
+      message: expect.stringContaining('is not known'),
+    })
+    expect(await numbers(executor)).toEqual([])
+  })
+})
+
+interface Writer {
+  /** The number of the next row that was acked. */
+  next(): Promise<string>
+  kill(): Promise<void>
+  /** What it said before its end and was not read yet. */
+  rest(): string[]
+}
+
+/** A process that inserts one row after the other, and says each when it is acked. */
+function writer(from = 0): Writer {
+  const script = `
+    const { pgliteExecutor } = await import(${JSON.stringify(new URL('pglite-executor.ts', import.meta.url).href)})
+    const executor = pgliteExecutor({ directory: ${JSON.stringify(directory)} })
+    try {
+      await executor.open()
+      for (let n = ${from} + 1; ; n++) {
+        await executor.query({ name: 'insert', text: 'insert into acked values ($1::int)' }, [n])
+        console.log(n)
+      }
+    } catch (error) {
+      console.log(error.code)
+    }`
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const lines: string[] = []
+  let wake = (): void => undefined
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(line)
+    wake()
+  })
+  return {
+    async next() {
+      while (lines.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+      return lines.shift()!
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await once(child, 'close')
+    },
+    rest: () => lines.splice(0),
+  }
+}

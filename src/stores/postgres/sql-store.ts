@@ -1,0 +1,82 @@
+/**
+ * The contract of `store.ts` in SQL, over any executor. Each method is one statement, or one transaction, and the work
+ * itself is done by the functions that `migrations/` installs: read those to know what happens.
+ */
+import { HoldfastError } from '../../errors.ts'
+import type { Clock } from '../../std/clock.ts'
+import type { Random } from '../../std/random.ts'
+import { MAX_LOG_LINES, type HeartbeatAnswer, type Store } from '../store.ts'
+import { sqlAdmin } from './admin.ts'
+import { cycle } from './cycle.ts'
+import { enqueue } from './enqueue.ts'
+import type { Executor } from './executor.ts'
+import { Lanes } from './lanes.ts'
+import { intArray } from './literals.ts'
+import { migrate } from './migrate.ts'
+import type { Names } from './names.ts'
+import { sqlSchedules } from './schedules.ts'
+import { statementsFor } from './statements.ts'
+import { sqlUpkeep } from './upkeep.ts'
+import { WakeUps } from './wake-ups.ts'
+
+export interface SqlStoreParts {
+  /** For messages: 'postgres' or 'embedded'. */
+  readonly kind: string
+  readonly executor: Executor
+  readonly names: Names
+  /** Whether missing migrations are applied at open, or refused. */
+  readonly migrate: boolean
+  readonly clock: Clock
+  readonly random: Random
+}
+
+interface HeartbeatRow {
+  readonly alive: boolean
+  readonly tokens: HeartbeatAnswer['tokens'] | null
+  readonly cancels: readonly (readonly [token: number, position: number, reason: string | null])[] | null
+}
+
+export function sqlStore(parts: SqlStoreParts): Store {
+  const { kind, executor, names, clock, random } = parts
+  const statements = statementsFor(names)
+  const lanes = new Lanes(clock)
+  const wakeUps = new WakeUps(executor, statements, lanes)
+  return {
+    kind,
+    async open() {
+      await executor.open()
+      await migrate(executor, names, { apply: parts.migrate })
+    },
+    close: () => executor.close(),
+    enqueue: (flush) => enqueue(executor, statements, flush),
+    async register(worker, leaseMs) {
+      await executor.query(statements.register, [worker, Math.round(leaseMs)])
+    },
+    async retire(worker) {
+      await executor.query(statements.retire, [worker])
+    },
+    cycle: (request) => cycle({ db: executor, statements, lanes, clock }, request),
+    async heartbeat({ worker, strangers }) {
+      const values = [worker, strangers.length === 0 ? null : intArray(strangers)]
+      const [row] = await executor.query<HeartbeatRow>(statements.heartbeat, values)
+      return readHeartbeat(row)
+    },
+    async report(worker, reports) {
+      const rows = reports.map(({ token, position, progress, log }) => [token, position, progress, log])
+      await executor.query(statements.report, [worker, JSON.stringify(rows), MAX_LOG_LINES])
+    },
+    subscribe: (listener) => wakeUps.subscribe(listener),
+    upkeep: sqlUpkeep(executor, statements, random),
+    schedules: sqlSchedules(executor, statements),
+    admin: sqlAdmin(executor, statements),
+  }
+}
+
+function readHeartbeat(row: HeartbeatRow | undefined): HeartbeatAnswer {
+  if (row === undefined) throw new HoldfastError('HF_STORE_CONTRACT', 'A heartbeat was answered by nothing.')
+  const { alive, tokens, cancels } = row
+  type Notice = HeartbeatAnswer['cancelled'][number]
+  const cancelled = (cancels ?? []).map(([token, position, reason]) => ({ token, position, reason }) as Notice)
+  return { alive, tokens: tokens ?? [], cancelled }
+}
+

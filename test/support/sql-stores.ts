@@ -1,0 +1,88 @@
+/** SQL stores for tests: each in a schema of its own, with a clock that can be moved on. */
+import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
+import type { Executor } from '../../src/stores/postgres/executor.ts'
+import { readNames, render, type Names } from '../../src/stores/postgres/names.ts'
+import { sqlStore } from '../../src/stores/postgres/sql-store.ts'
+import { HoldfastError } from '../../src/errors.ts'
+import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { systemRandom } from '../../src/std/random.ts'
+
+let made = 0
+
+export interface SqlStoreSetup {
+  readonly executor: Executor
+  readonly prefix?: string
+  /** Whether the store's clock stands still but for `advance`, and every claim looks from the start. */
+  readonly frozen?: boolean
+  /** Whether the executor is closed with the store; else the schema is dropped. */
+  readonly own?: boolean
+}
+
+export async function openSqlStore({ executor, prefix = '', own = true, frozen = false }: SqlStoreSetup): Promise<StoreUnderTest> {
+  const names = readNames({ schema: `hf_test_${process.pid}_${made++}`, prefix })
+  const shared: Executor = own ? executor : lent(executor)
+  const store = sqlStore({
+    kind: 'postgres',
+    executor: shared,
+    names,
+    migrate: true,
+    clock: frozen ? alwaysSweeping() : systemClock,
+    random: systemRandom,
+  })
+  await store.open()
+  let offsetMs = 0
+  const setClock = (): Promise<void> => executor.script(clockAt(names, frozen ? FROZEN_MS : 'the time', offsetMs))
+  if (frozen) await setClock()
+  return {
+    store,
+    advance: async (ms) => {
+      offsetMs += ms
+      await setClock()
+    },
+    close: async () => {
+      await store.close()
+      if (!own) await executor.script(`drop schema "${names.schema}" cascade`)
+    },
+  }
+}
+
+/** So much time goes by between two looks that a sweep is always due: claims then take the very first, as a model does. */
+function alwaysSweeping(): Clock {
+  let ms = 0
+  return { ...systemClock, monotonicMs: () => (ms += 60_000) }
+}
+
+const FROZEN_MS = Date.UTC(2030, 0, 1)
+
+/** The store's one clock, set otherwise: everything else is as in production. */
+function clockAt(names: Names, base: number | 'the time', offsetMs: number): string {
+  const from = base === 'the time' ? '(extract(epoch from clock_timestamp()) * 1000)::bigint' : `${base}::bigint`
+  return render(
+    `create or replace function holdfast.now_ms() returns bigint language sql volatile parallel safe as $$
+      select ${from} + ${Math.round(offsetMs)}
+    $$`,
+    names,
+  )
+}
+
+/** An executor that outlives the store, but not for the store. */
+function lent(executor: Executor): Executor {
+  let closed = false
+  const open = <T>(work: () => Promise<T>): Promise<T> =>
+    closed ? Promise.reject(closedError()) : work()
+  return {
+    open: () => open(() => executor.open()),
+    query: (statement, values) => open(() => executor.query(statement, values)),
+    script: (sql) => open(() => executor.script(sql)),
+    transaction: (work) => open(() => executor.transaction(work)),
+    listen: (...args) => open(() => executor.listen(...args)),
+    close: () => {
+      closed = true
+      return Promise.resolve()
+    },
+  }
+}
+
+function closedError(): Error {
+  return new HoldfastError('HF_CLOSED', 'The store is closed.')
+}
