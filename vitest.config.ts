@@ -22,6 +22,8 @@ export default defineConfig({
   // Node 20 cannot parse `using`: lower it in tests as tsc does in the build.
   oxc: { target: 'es2023' },
   test: {
+    // What names no store: tests leave nothing behind on the disk.
+    env: { HOLDFAST_STORE: 'memory:' },
     allowOnly: !process.env['CI'],
     reporters: ['default', new SummaryReporter()],
     // Far beyond what any takes: a loaded machine is no failure.

@@ -7,7 +7,7 @@ import { parseDuration, type Duration } from './std/duration.ts'
 /** Code → what to do about it, unless the place that throws knows better. */
 export const ERROR_HINTS = {
   HF_BAD_OPTION: 'Correct the named option; the message says what it accepts.',
-  HF_BAD_STORE: "Use 'memory:', or pass a store object that implements the contract of holdfast/store.",
+  HF_BAD_STORE: "Use 'file:.holdfast', 'postgres://…' or 'memory:', or pass a store object that implements the contract of holdfast/store.",
   HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
   HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',

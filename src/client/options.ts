@@ -32,8 +32,11 @@ export interface KeepOptions {
 }
 
 export interface ClientOptions<Queues extends Record<string, QueueConfig>> {
-  /** 'memory:', or a store of your own. @default HOLDFAST_STORE, else 'memory:' */
-  readonly store?: 'memory:' | (string & {}) | Store
+  /**
+   * `file:.holdfast` (embedded, in that directory), `postgres://…`, `memory:`, or a store of your own.
+   * @default HOLDFAST_STORE, else 'file:.holdfast'
+   */
+  readonly store?: 'memory:' | `file:${string}` | `postgres${'' | 'ql'}://${string}` | (string & {}) | Store
   /** The queues that jobs may go to. @default { default: {} } */
   readonly queues?: Queues
   readonly keep?: KeepOptions
@@ -73,7 +76,7 @@ export function readSettings(
   const attempts = environment.maxRetries === undefined ? DEFAULT_RETRY.attempts : environment.maxRetries + 1
   return {
     env: environment,
-    store: options.store ?? environment.store ?? 'memory:',
+    store: options.store ?? environment.store ?? 'file:.holdfast',
     queues: readQueues(options.queues ?? { default: {} }),
     retention: readKeep(options.keep ?? {}),
     retry: Object.freeze({ ...DEFAULT_RETRY, attempts }),

@@ -1,18 +1,32 @@
 /** A store from what the options name. */
+import { fileURLToPath } from 'node:url'
 import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../std/clock.ts'
 import type { Random } from '../std/random.ts'
 import { memoryStore } from './memory/index.ts'
+import { embeddedStore, postgresStore } from './postgres/index.ts'
 import type { Store } from './store.ts'
 
 export function storeFrom(source: string | Store, clock: Clock, random: Random): Store {
   if (typeof source === 'string') {
     if (source === 'memory:') return memoryStore({ clock, random })
+    if (/^postgres(ql)?:\/\//.test(source)) return postgresStore({ url: source })
+    if (source.startsWith('file:')) return embeddedStore({ directory: directoryOf(source) })
     throw new HoldfastError('HF_BAD_STORE', `There is no store for '${withoutSecrets(source)}'.`)
   }
   const missing = METHODS.filter((method) => typeof source[method] !== 'function')
   if (missing.length === 0) return source
   throw new HoldfastError('HF_BAD_STORE', `The store object has no ${missing.join(', ')}.`)
+}
+
+/** `file:.holdfast` and `file:./data` are relative to where the process was started; `file:///srv/jobs` is not. */
+function directoryOf(url: string): string {
+  if (url.startsWith('file://')) return fileURLToPath(url)
+  const directory = decodeURIComponent(url.slice('file:'.length))
+  if (directory !== '') return directory
+  throw new HoldfastError('HF_BAD_STORE', "The store 'file:' names no directory.", {
+    hint: "Name one: 'file:.holdfast'.",
+  })
 }
 
 const METHODS = [

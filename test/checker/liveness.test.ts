@@ -38,6 +38,23 @@ describe('L1: an orphan is recovered within lease + sweep + ε', () => {
     expect(end(exact.wait(ALLOWED_MS + 1))).toEqual(['L1 a'])
   })
 
+  test('where all that do the upkeep are cut off from the store, nothing is demanded until one is back', () => {
+    const cutOff = (what: 'down' | 'up', story: Story): Story => {
+      for (const node of ['n2', 'n3']) story.write({ type: 'store', what, node })
+      return story
+    }
+    const away = (): Story => cutOff('down', quiet()).wait(10 * ALLOWED_MS)
+    expect(end(away())).toEqual([])
+    expect(end(cutOff('up', away()).wait(ALLOWED_MS).rescue(['a']))).toEqual([])
+    expect(
+      end(
+        cutOff('up', away())
+          .wait(10 * ALLOWED_MS)
+          .rescue(['a']),
+      ),
+    ).toEqual(['L1 a'])
+  })
+
   test('without moves the last snapshot tells', () => {
     expect(end(quiet({ moves: false }).wait(ALLOWED_MS))).toEqual([])
     expect(end(quiet({ moves: false }).wait(ALLOWED_MS + 1))).toEqual(['L1 a'])

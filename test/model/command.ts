@@ -21,16 +21,18 @@ interface Definition<Params> {
 
 export function command<Params>({ name, params, when, run }: Definition<Params>): fc.Arbitrary<Command> {
   // Cloned, because fast-check makes some objects without a prototype, and what a store writes as JSON comes back with one.
-  return params.map((drawn) => structuredClone(drawn)).map((chosen) => ({
-    check: (model) => when?.(model, chosen) ?? true,
-    run: async (model, under) => {
-      const touched = await run(model, under, chosen)
-      await sync(model, under, touched)
-      model.commandsRun++
-      if (model.commandsRun % FULL_CHECK_EVERY === 0) await compareAll(model, under)
-    },
-    toString: () => `${name}(${fc.stringify(chosen)})`,
-  }))
+  return params
+    .map((drawn) => structuredClone(drawn))
+    .map((chosen) => ({
+      check: (model) => when?.(model, chosen) ?? true,
+      run: async (model, under) => {
+        const touched = await run(model, under, chosen)
+        await sync(model, under, touched)
+        model.commandsRun++
+        if (model.commandsRun % FULL_CHECK_EVERY === 0) await compareAll(model, under)
+      },
+      toString: () => `${name}(${fc.stringify(chosen)})`,
+    }))
 }
 
 /** A random choice that stays valid while the list changes: any number will do. */

@@ -18,6 +18,9 @@ describe.each([18, 13] as const)('the store on PostgreSQL %i', (version) => {
   })
 
   test('does what the model does', { timeout: 120_000 }, async () => {
-    await runModelTest(() => openSqlStore({ executor, own: false, frozen: true }), { numRuns: version === 18 ? 15 : 5, shrink: false })
+    await runModelTest(() => openSqlStore({ executor, own: false, frozen: true }), {
+      numRuns: version === 18 ? 15 : 5,
+      shrink: false,
+    })
   })
 })

@@ -18,7 +18,12 @@ export interface SqlStoreSetup {
   readonly own?: boolean
 }
 
-export async function openSqlStore({ executor, prefix = '', own = true, frozen = false }: SqlStoreSetup): Promise<StoreUnderTest> {
+export async function openSqlStore({
+  executor,
+  prefix = '',
+  own = true,
+  frozen = false,
+}: SqlStoreSetup): Promise<StoreUnderTest> {
   const names = readNames({ schema: `hf_test_${process.pid}_${made++}`, prefix })
   const shared: Executor = own ? executor : lent(executor)
   const store = sqlStore({
@@ -31,7 +36,8 @@ export async function openSqlStore({ executor, prefix = '', own = true, frozen =
   })
   await store.open()
   let offsetMs = 0
-  const setClock = (): Promise<void> => executor.script(clockAt(names, frozen ? FROZEN_MS : 'the time', offsetMs))
+  const setClock = (): Promise<void> =>
+    executor.script(clockAt(names, frozen ? FROZEN_MS : 'the time', offsetMs))
   if (frozen) await setClock()
   return {
     store,
@@ -56,7 +62,8 @@ const FROZEN_MS = Date.UTC(2030, 0, 1)
 
 /** The store's one clock, set otherwise: everything else is as in production. */
 function clockAt(names: Names, base: number | 'the time', offsetMs: number): string {
-  const from = base === 'the time' ? '(extract(epoch from clock_timestamp()) * 1000)::bigint' : `${base}::bigint`
+  const from =
+    base === 'the time' ? '(extract(epoch from clock_timestamp()) * 1000)::bigint' : `${base}::bigint`
   return render(
     `create or replace function holdfast.now_ms() returns bigint language sql volatile parallel safe as $$
       select ${from} + ${Math.round(offsetMs)}
@@ -68,8 +75,7 @@ function clockAt(names: Names, base: number | 'the time', offsetMs: number): str
 /** An executor that outlives the store, but not for the store. */
 function lent(executor: Executor): Executor {
   let closed = false
-  const open = <T>(work: () => Promise<T>): Promise<T> =>
-    closed ? Promise.reject(closedError()) : work()
+  const open = <T>(work: () => Promise<T>): Promise<T> => (closed ? Promise.reject(closedError()) : work())
   return {
     open: () => open(() => executor.open()),
     query: (statement, values) => open(() => executor.query(statement, values)),

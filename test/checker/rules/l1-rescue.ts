@@ -3,7 +3,8 @@
  *
  * Demanded is only what is promised. A rescuer takes nothing until it has seen the store for one lease without a break, so
  * whatever touches the store as a whole, or a node that does the upkeep, starts that time again. Where such a node goes
- * while others have been watching all along, they only have to take over. Where none is up, nothing is demanded.
+ * while others have been watching all along, they only have to take over. Where none is up, or none of them reaches the
+ * store, nothing is demanded.
  */
 import type { Job } from '../book.ts'
 import type { Worker } from '../fleet.ts'
@@ -20,6 +21,8 @@ export class Rescue implements Rule {
   /** A node that did the upkeep went, but not the last one. */
   #changedAt = -Infinity
   #storeUp = true
+  /** Nodes that cannot reach the store. */
+  readonly #cutOff = new Set<string>()
   #over = false
 
   constructor(world: World) {
@@ -40,7 +43,7 @@ export class Rescue implements Rule {
       case 'store':
       case 'fault':
         if (this.#concernsUpkeep(event)) this.#disturbed(event)
-        if (event.type === 'store' && event.node === undefined) this.#storeUp = event.what === 'up'
+        if (event.type === 'store') this.#noteReach(event)
         return
       case 'node':
         return this.#changed(event)
@@ -64,6 +67,12 @@ export class Rescue implements Rule {
     return event.node === undefined || this.#world.fleet.node(event.node).upkeep
   }
 
+  #noteReach({ what, node }: StoreEvent): void {
+    if (node === undefined) this.#storeUp = what === 'up'
+    else if (what === 'up') this.#cutOff.delete(node)
+    else this.#cutOff.add(node)
+  }
+
   #disturbed(event: HistoryEvent): void {
     this.#judgeAll()
     this.#quietSince = event.t
@@ -81,7 +90,7 @@ export class Rescue implements Rule {
   #watchers(except: string): number {
     let count = 0
     for (const { name, upkeep, up, frozen } of this.#world.fleet.nodes.values()) {
-      if (upkeep && up && !frozen && name !== except) count++
+      if (upkeep && up && !frozen && !this.#cutOff.has(name) && name !== except) count++
     }
     return count
   }

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../std/clock.ts'
-import { letPromisesRun } from '../../../std/virtual-clock.ts'
 import type { Executor, Queryable, Statement } from '../executor.ts'
 import { loadPglite } from './database.ts'
 import { pgliteExecutor } from './pglite-executor.ts'
@@ -297,25 +296,6 @@ describe('without the package', () => {
 })
 
 describe('closing PGlite', () => {
-  test(
-    'ends a transaction under way after a moment, and then refuses everything',
-    { timeout: START_MS },
-    async () => {
-      const other = pgliteExecutor({ directory: null })
-      await other.open()
-      const hanging = other.transaction(() => new Promise(ignore)).catch((error: unknown) => error)
-      const waiting = other.query(sums, []).catch((error: unknown) => error)
-      await letPromisesRun()
-      await Promise.all([other.close(), other.close()])
-      const closed = { code: 'HF_CLOSED' }
-      expect(await hanging).toMatchObject(closed)
-      expect(await waiting).toMatchObject(closed)
-      await expect(other.open()).rejects.toMatchObject(closed)
-      await expect(other.query(sums, [])).rejects.toMatchObject(closed)
-      await expect(other.script('select 1')).rejects.toMatchObject(closed)
-    },
-  )
-
   test('is allowed before it was ever opened', async () => {
     const other = pgliteExecutor({ directory: null })
     await other.close()

@@ -224,7 +224,7 @@ class PgliteExecutor implements Executor {
     }
   }
 
-  #queryableIn(transaction: Transaction, database: Database): Queryable & Pick<Executor, 'script'> {
+  #queryableIn(transaction: Transaction, database: Database): Queryable {
     const run = async <Row>(what: string, send: () => Promise<Answer>): Promise<Row[]> => {
       // Its deadline needs a turn of the loop, too.
       await this.#yield()

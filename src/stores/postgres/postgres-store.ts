@@ -1,0 +1,42 @@
+/** The store on a PostgreSQL server, version 13 or newer: for fleets of workers on any number of machines. */
+import { systemClock } from '../../std/clock.ts'
+import { systemRandom } from '../../std/random.ts'
+import type { Store } from '../store.ts'
+import { readNames, type NamesOptions } from './names.ts'
+import type { LentPool } from './pg/lent-pool.ts'
+import { pgExecutor } from './pg/pg-executor.ts'
+import { sqlStore } from './sql-store.ts'
+
+export interface PostgresStoreOptions extends NamesOptions {
+  /** `postgres://user:password@host:5432/database`, with anything that `pg` understands behind it. */
+  readonly url?: string
+  /** A pool of your own. Without a `url` beside it there is no LISTEN: new jobs are then found by polling. */
+  readonly pool?: LentPool
+  /** Connections of our own, besides the one that listens. @default 3 */
+  readonly connections?: number
+  /** How long one statement may take, and how long to wait for a free connection, in ms. @default 30_000 */
+  readonly queryTimeoutMs?: number
+  /** Named prepared statements; 'auto' does without them behind a PgBouncer that cannot keep them. @default 'auto' */
+  readonly prepare?: boolean | 'auto'
+  /** Whether missing migrations are applied at the start; false for those who run the SQL themselves. @default true */
+  readonly migrate?: boolean
+  /** Told in one line what does not work as well as it could. @default a warning of the process */
+  readonly onNotice?: (line: string) => void
+}
+
+export function postgresStore(options: PostgresStoreOptions): Store {
+  const { url, pool, connections, queryTimeoutMs, prepare, migrate = true } = options
+  const names = readNames(options)
+  const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
+  const settings = {
+    ...(connections === undefined ? {} : { connections }),
+    ...(queryTimeoutMs === undefined ? {} : { queryTimeoutMs }),
+    ...(prepare === undefined ? {} : { prepare }),
+    onNotice,
+  }
+  const executor =
+    pool === undefined
+      ? pgExecutor({ ...settings, connectionString: url ?? '' })
+      : pgExecutor({ ...settings, pool, connectionString: url })
+  return sqlStore({ kind: 'postgres', executor, names, migrate, clock: systemClock, random: systemRandom })
+}
