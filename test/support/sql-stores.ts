@@ -8,13 +8,41 @@ import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { systemRandom } from '../../src/std/random.ts'
 
 let made = 0
+/** Making a schema takes a while on PGlite: stores that follow each other on one executor use the same. */
+const schemas = new WeakMap<Executor, string>()
+
+function schemaFor(executor: Executor): string {
+  const schema = schemas.get(executor) ?? `hf_test_${process.pid}_${made++}`
+  schemas.set(executor, schema)
+  return schema
+}
+
+const TABLES = [
+  'ready',
+  'scheduled',
+  'worker',
+  'lease',
+  'revoked',
+  'intake',
+  'payload',
+  'unique_key',
+  'queue',
+  'dead',
+  'history',
+  'schedule',
+  'leader',
+]
+
+function emptied(names: Names): string {
+  return render(`truncate ${TABLES.map((table) => `holdfast.${table}`).join(', ')}`, names)
+}
 
 export interface SqlStoreSetup {
   readonly executor: Executor
   readonly prefix?: string
   /** Whether the store's clock stands still but for `advance`, and every claim looks from the start. */
   readonly frozen?: boolean
-  /** Whether the executor is closed with the store; else the schema is dropped. */
+  /** Whether the executor is closed with the store; else it is lent, and the schema is emptied for the next one. */
   readonly own?: boolean
 }
 
@@ -24,7 +52,7 @@ export async function openSqlStore({
   own = true,
   frozen = false,
 }: SqlStoreSetup): Promise<StoreUnderTest> {
-  const names = readNames({ schema: `hf_test_${process.pid}_${made++}`, prefix })
+  const names = readNames({ schema: schemaFor(executor), prefix })
   const shared: Executor = own ? executor : lent(executor)
   const store = sqlStore({
     kind: 'postgres',
@@ -38,7 +66,7 @@ export async function openSqlStore({
   let offsetMs = 0
   const setClock = (): Promise<void> =>
     executor.script(clockAt(names, frozen ? FROZEN_MS : 'the time', offsetMs))
-  if (frozen) await setClock()
+  await setClock()
   return {
     store,
     advance: async (ms) => {
@@ -47,7 +75,7 @@ export async function openSqlStore({
     },
     close: async () => {
       await store.close()
-      if (!own) await executor.script(`drop schema "${names.schema}" cascade`)
+      if (!own) await executor.script(emptied(names))
     },
   }
 }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../test/support/servers/database.ts'
 import { openSqlStore } from '../../../test/support/sql-stores.ts'
 import { storeConformance } from '../conformance/index.ts'
+import type { Executor } from './executor.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
 
 const runner = { describe, test, skip: (name: string) => test.skip(name) }
@@ -12,13 +13,15 @@ describe.each([
   { version: 13, prefix: 'hf_' },
 ] as const)('PostgreSQL $version', ({ version, prefix }) => {
   let database: Database
+  let executor: Executor
   beforeAll(async () => {
     database = await freshDatabase(sharedPostgres(version))
+    executor = pgExecutor({ connectionString: database.url })
   })
-  afterAll(() => database.drop())
+  afterAll(async () => {
+    await executor.close()
+    await database.drop()
+  })
 
-  storeConformance({
-    open: () => openSqlStore({ executor: pgExecutor({ connectionString: database.url }), prefix }),
-    runner,
-  })
+  storeConformance({ open: () => openSqlStore({ executor, own: false, prefix }), runner })
 })

@@ -22,7 +22,9 @@ function quotesLikeJson(value: string | null): boolean {
 }
 
 /** Quoted, too: a text that is no uuid is refused by the server, and cannot pass for two of them. */
-export const uuidArray: (values: readonly (string | null)[]) => string = textArray
+export function uuidArray(values: readonly (string | null)[]): string {
+  return textArray(values)
+}
 
 /** For smallint[], integer[] and bigint[]. */
 export function intArray(values: readonly (number | null)[]): string {

@@ -31,43 +31,55 @@ create function holdfast.claim(
 #variable_conflict use_column
 declare
   v_now bigint;
+  v_places tid[] := '{}';
+  v_wanted bigint;
+  v_got tid[];
 begin
   if p_limit < 1 or not holdfast.queue_is_open(p_queue) then return; end if;
   v_now := holdfast.now_ms();
-  return query with lanes as materialized (
-    select * from unnest(p_lanes, p_from) as here (lane, low)
-  ), wanted as materialized (
-    -- How many of each lane: looked at without locks, so that lanes share the limit by rank. One lane has it all.
-    select lane, low, p_limit as size from lanes where cardinality(p_lanes) = 1 and lane <> 10
-    union all
-    select lane, low, count(*)::integer
-    from (
-      select lanes.lane, lanes.low
-      from lanes
-      cross join lateral (
-        select rank, id from holdfast.ready
-        where queue = p_queue and lane = lanes.lane and rank >= lanes.low
-        order by rank, id
-        limit case when lanes.lane = 10 then 1 else p_limit end
-      ) as first
-      where cardinality(p_lanes) > 1 or lanes.lane = 10
-      order by first.rank, first.id
-      limit p_limit
-    ) as best
-    group by lane, low
-  ), taken as (
-    delete from holdfast.ready
-    where ctid = any (array(
-      select locked.ctid
+  -- Others may lock what was looked at, so that less is got than was wanted: then again, for the rest.
+  for v_try in 1 .. 5 loop
+    with lanes as materialized (
+      select * from unnest(p_lanes, p_from) as here (lane, low)
+    ), wanted as materialized (
+      -- How many of each lane: looked at without locks, so that lanes share the limit by rank. One lane has it all.
+      select lane, low, p_limit as size from lanes where cardinality(p_lanes) = 1 and lane <> 10 and v_try = 1
+      union all
+      select lane, low, count(*)::integer
+      from (
+        select lanes.lane, lanes.low
+        from lanes
+        cross join lateral (
+          select rank, id from holdfast.ready
+          where queue = p_queue and lane = lanes.lane and rank >= lanes.low and (v_try = 1 or ctid <> all (v_places))
+          order by rank, id
+          limit case when lanes.lane = 10 then 1 else p_limit end
+        ) as first
+        -- One suspect a claim: whoever was too late for it gets none.
+        where case when v_try = 1 then cardinality(p_lanes) > 1 or lanes.lane = 10 else lanes.lane <> 10 end
+        order by first.rank, first.id
+        limit p_limit - cardinality(v_places)
+      ) as best
+      group by lane, low
+    ), locked as (
+      select row.place
       from wanted
       cross join lateral (
-        select ctid from holdfast.ready
-        where queue = p_queue and lane = wanted.lane and rank >= wanted.low
+        select ctid as place from holdfast.ready
+        where queue = p_queue and lane = wanted.lane and rank >= wanted.low and (v_try = 1 or ctid <> all (v_places))
         order by rank, id
         limit wanted.size
         for update skip locked
-      ) as locked
-    ))
+      ) as row
+    )
+    select (select sum(size) from wanted), array_agg(place) into v_wanted, v_got from locked;
+    v_places := v_places || v_got;
+    exit when v_wanted is null or cardinality(v_places) >= p_limit or cardinality(v_got) >= v_wanted;
+  end loop;
+  if cardinality(v_places) = 0 then return; end if;
+
+  return query with taken as (
+    delete from holdfast.ready where ctid = any (v_places)
     returning id, rank, due_at, created_at, attempt, crashes, lane, solo, long, unique_key, past, body
   ), freed as (
     delete from holdfast.unique_key as held using taken

@@ -2,6 +2,7 @@
  * A few connections of our own. Whoever takes one gets one that works: those that stood idle are asked first, those that
  * are old are replaced, and waiting for a free one has an end.
  */
+import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../../../errors.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
@@ -56,6 +57,8 @@ export class OwnPool implements Sessions {
   constructor(parts: PoolParts) {
     this.#parts = parts
     this.#slots = new Slots(parts.clock, parts.connections)
+    // Every connection in the making listens: any number of them is no leak.
+    setMaxListeners(0, this.#closing.signal)
   }
 
   async take(): Promise<Session> {

@@ -231,10 +231,19 @@ describe('a pool that is full', () => {
     expect(order).toEqual([...order.keys()])
   })
 
-  test('has no more connections than it may have', async () => {
-    const executor = connect({ connections: 2 })
-    const pids = await Promise.all(Array.from({ length: 20 }, () => pid(executor)))
-    expect(new Set(pids).size).toBe(2)
+  test('has no more connections than it may have, and warns of nothing', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error): number => warnings.push(warning)
+    process.on('warning', note)
+    const executor = connect({ connections: 12 })
+    const pids = await Promise.all(Array.from({ length: 40 }, () => pid(executor)))
+    expect(new Set(pids).size).toBeGreaterThan(1)
+    expect(new Set(pids).size).toBeLessThanOrEqual(12)
+    // All at once in one transaction, where pg would warn of its queue.
+    await executor.transaction((tx) => Promise.all(Array.from({ length: 5 }, () => pid(tx))))
+    await executor.close()
+    process.off('warning', note)
+    expect(warnings).toEqual([])
   })
 })
 

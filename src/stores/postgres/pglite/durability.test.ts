@@ -115,6 +115,27 @@ describe('an embedded database on disk', () => {
     }
   })
 
+  test('keeps its log short, for which nobody else is there', async () => {
+    const executor = open()
+    const fill = sql('fill', 'insert into acked values ($1::int)')
+    const next = sql('next', 'select pg_switch_wal()::text')
+    const segments = (): number =>
+      readdirSync(join(directory, 'pg_wal')).filter((name) => /^[0-9A-F]{24}$/.test(name)).length
+    // 16 MB each.
+    for (let times = 0; times < 20; times++) {
+      await executor.query(fill, [times])
+      await executor.query(next, [])
+    }
+    await vi.waitFor(
+      async () => {
+        await executor.query(all, [])
+        expect(segments()).toBeLessThanOrEqual(10)
+      },
+      { timeout: 20_000 },
+    )
+    expect(await numbers(executor)).toHaveLength(20)
+  })
+
   test('is not made where other files are', async () => {
     mkdirSync(directory)
     writeFileSync(join(directory, 'package.json'), '{}')
@@ -171,6 +192,7 @@ describe('an embedded database that breaks', () => {
       const { PGlite } = await loadPglite()
       return {
         PGlite: {
+          defaultStartParams: PGlite.defaultStartParams,
           async create(options) {
             const instance = await PGlite.create(options)
             newest = instance

@@ -38,6 +38,8 @@ export interface PgliteParts {
 
 /** PGlite never waits for the event loop: timers and sockets get their turn at least this often. */
 const YIELD_MS = 10
+/** A busy worker writes some 10 MB of log a second. */
+const LOOK_EVERY_MS = 1_000
 /** How long a transaction under way at a close may take to end. */
 const CLOSE_GRACE_MS = 2_000
 
@@ -85,6 +87,7 @@ class PgliteExecutor implements Executor {
   #closing: Promise<void> | undefined
   #current: Transaction | undefined
   #yieldedMs = -Infinity
+  #lookedMs = systemClock.monotonicMs()
 
   constructor(options: PgliteExecutorOptions, parts: PgliteParts) {
     this.#options = options
@@ -269,10 +272,23 @@ class PgliteExecutor implements Executor {
     try {
       const running = await this.#start()
       await this.#yield()
-      return await work(running).finally(() => this.#abandonIfBroken(running))
+      try {
+        return await work(running)
+      } finally {
+        await this.#lookAfter(running)
+      }
     } finally {
       this.#turn.give()
     }
+  }
+
+  async #lookAfter(running: Running): Promise<void> {
+    if (systemClock.monotonicMs() - this.#lookedMs >= LOOK_EVERY_MS) {
+      this.#lookedMs = systemClock.monotonicMs()
+      // What was asked for is done; where this fails, that shows in what is asked for next.
+      await running.database.shortenLog().catch(() => undefined)
+    }
+    this.#abandonIfBroken(running)
   }
 
   /** The next call starts a new one on the same directory. What was in memory only is gone, and stays an error. */

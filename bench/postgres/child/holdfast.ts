@@ -1,0 +1,43 @@
+/** Holdfast as it was built, not as it stands in the sources. */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type * as Holdfast from 'holdfast'
+import type { ChildConfig, Level, Payload } from '../protocol.ts'
+import { SETTINGS } from '../settings.ts'
+import { load, type EnqueueOptions, type Handler, type Library } from './contender.ts'
+
+const PRIORITIES: Readonly<Record<Level, Holdfast.Priority>> = {
+  0: 'background',
+  1: 'low',
+  2: 'normal',
+  3: 'high',
+  4: 'urgent',
+}
+
+/** Takes what it gets, as the peers do. */
+const anything: StandardSchemaV1<Payload> = {
+  '~standard': { version: 1, vendor: 'bench', validate: (value) => ({ value: value as Payload }) },
+}
+
+export async function holdfastLibrary({ url, aim, history }: ChildConfig): Promise<Library> {
+  const built = new URL('../../../../dist/index.js', import.meta.url).href
+  const { holdfast } = await load<typeof Holdfast>(built)
+  const hf = holdfast({ store: url, logger: false, ...(history ? {} : { keep: { completed: 0 } }) })
+  let handler: Handler = () => undefined
+  const job = hf.job({ name: 'noop', input: anything, run: ({ input }) => handler(input) })
+  return {
+    // The first call opens the store, and migrates.
+    open: async () => void (await hf.queues()),
+    enqueueMany: async (payloads, options) => void (await job.enqueueMany(payloads, optionsOf(options))),
+    enqueue: async (payload, options) => void (await job.enqueue(payload, optionsOf(options))),
+    work: async (run, concurrency = SETTINGS.holdfast[aim].concurrency) => {
+      handler = run
+      const worker = await hf.work({ concurrency })
+      return () => worker.stop()
+    },
+    close: () => hf.close(),
+  }
+}
+
+function optionsOf({ level, delayMs }: EnqueueOptions): Holdfast.EnqueueOptions {
+  return { priority: PRIORITIES[level], ...(delayMs === 0 ? {} : { in: delayMs }) }
+}

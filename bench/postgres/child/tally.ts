@@ -1,0 +1,51 @@
+/** The handler that all contenders run, and what it saw. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Payload, WorkResult } from '../protocol.ts'
+
+// Monotonic, and the same for all processes of the machine, which `performance.now()` alone is not.
+const offsetMs = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+
+export function nowMs(): number {
+  return offsetMs + performance.now()
+}
+
+export class Tally {
+  started = 0
+  #firstMs = Number.NaN
+  #lastMs = Number.NaN
+  #handlerMs = 0
+  #waitsMs: number[] = []
+  #every = Infinity
+  #onEach: () => void = () => undefined
+
+  reset(handlerMs: number): void {
+    this.started = 0
+    this.#waitsMs = []
+    this.#handlerMs = handlerMs
+  }
+
+  /** Calls back after so many jobs, over and over. */
+  onEach(jobs: number, then: () => void): void {
+    this.#every = jobs
+    this.#onEach = then
+  }
+
+  readonly handler = ({ sentMs }: Payload): void | Promise<void> => {
+    const now = nowMs()
+    if (this.started === 0) this.#firstMs = now
+    this.#lastMs = now
+    this.started++
+    if (sentMs !== undefined) this.#waitsMs.push(now - sentMs)
+    if (this.started % this.#every === 0) this.#onEach()
+    return this.#handlerMs === 0 ? undefined : sleep(this.#handlerMs)
+  }
+
+  result(): WorkResult {
+    return {
+      started: this.started,
+      firstMs: this.#firstMs,
+      lastMs: this.#lastMs,
+      waitsMs: this.#waitsMs,
+    }
+  }
+}

@@ -1,0 +1,89 @@
+/** What the bench asks of a child, and what a child answers. Times are milliseconds of the machine's monotonic clock. */
+import type { Aim, Contender } from './settings.ts'
+
+/** What a child is started with. */
+export interface ChildConfig {
+  readonly contender: Contender
+  /** `postgres://…`, or `file:…` for the embedded store. */
+  readonly url: string
+  readonly aim: Aim
+  /** Whether completed jobs are kept; only Holdfast can choose. */
+  readonly history: boolean
+}
+
+export interface Payload {
+  /** When it was sent; set on those whose wait is measured. */
+  readonly sentMs?: number
+  readonly pad: string
+}
+
+/** Five levels, as each contender knows them; the highest goes first. */
+export type Level = 0 | 1 | 2 | 3 | 4
+export const NORMAL: Level = 2
+export const URGENT: Level = 4
+
+export interface Bulk {
+  readonly jobs: number
+  /** Of each payload, as JSON. */
+  readonly bytes: number
+  /** In turns of a thousand jobs. */
+  readonly levels?: readonly Level[]
+  readonly delayMs?: number
+}
+
+export interface Work {
+  /** Slots, where the scenario is about them; else the contender's own best. */
+  readonly concurrency?: number
+  /** How long a handler waits. */
+  readonly handlerMs?: number
+  /** For each thousand jobs that were run, a thousand more. */
+  readonly refill?: boolean
+}
+
+/** How a process stands at a moment. */
+export interface Mark {
+  readonly atMs: number
+  readonly cpuMicros: number
+  readonly rssBytes: number
+  /** Handlers started so far. */
+  readonly started: number
+}
+
+export interface WorkResult {
+  readonly started: number
+  readonly firstMs: number
+  readonly lastMs: number
+  /** Of the jobs that were sent with a time. */
+  readonly waitsMs: readonly number[]
+}
+
+export interface Calls {
+  /** Makes schema and queue; safe to call again. */
+  open(): void
+  /** Returns how long the enqueueing took. */
+  enqueueMany(bulk: Bulk): number
+  enqueueSingly(what: { readonly jobs: number; readonly bytes: number; readonly atOnce: number }): number
+  /** Enqueues one by one, at each of the rates for a second, over and over. */
+  startPacing(what: { readonly perSecond: readonly number[]; readonly level: Level }): void
+  /** Returns how many were enqueued. */
+  stopPacing(): number
+  startWork(work: Work): void
+  stopWork(): WorkResult
+  mark(): Mark
+  close(): void
+}
+
+export type CallName = keyof Calls
+export type Argument<Name extends CallName> = Parameters<Calls[Name]>[0]
+export type Answer<Name extends CallName> = ReturnType<Calls[Name]>
+
+export interface Request {
+  readonly id: number
+  readonly name: CallName
+  readonly argument: unknown
+}
+
+export type Message =
+  | { readonly type: 'answer'; readonly id: number; readonly answer: unknown }
+  | { readonly type: 'failed'; readonly id: number; readonly error: string }
+  | { readonly type: 'progress'; readonly started: number }
