@@ -38,6 +38,6 @@ export async function holdfastLibrary({ url, aim, history }: ChildConfig): Promi
   }
 }
 
-function optionsOf({ level, delayMs }: EnqueueOptions): Holdfast.EnqueueOptions {
+function optionsOf({ level, delayMs }: EnqueueOptions): Holdfast.EnqueueOptions<'default'> {
   return { priority: PRIORITIES[level], ...(delayMs === 0 ? {} : { in: delayMs }) }
 }

@@ -90,7 +90,7 @@ begin
   v_tokens := array(
     select picked.token
     from (
-      select lease.token, length(lease.done) as size from holdfast.lease as lease
+      select lease.token from holdfast.lease as lease
       where not exists (select from holdfast.worker as worker where worker.id = lease.worker and worker.expires_at > v_now)
       order by lease.token
       for update skip locked
@@ -99,8 +99,10 @@ begin
   v_tokens := array(
     select counted.token
     from (
-      select lease.token, sum(length(lease.done)) over (order by lease.token) - length(lease.done) as before
-      from holdfast.lease as lease where lease.token = any (v_tokens)
+      select lease.token, sum(lease.size) over (order by lease.token) - lease.size as before
+      from (
+        select token, length(replace(done::text, '1', '')) as size from holdfast.lease where token = any (v_tokens)
+      ) as lease
     ) as counted
     where counted.before < p_limit
   );

@@ -1,0 +1,62 @@
+/**
+ * The store's own moves, as the checker wants them: triggers on its tables write down every row that comes, goes or
+ * changes, in the same transaction as the row itself. So the audit has what was committed, all of it and nothing else,
+ * also across a crash of the server; and because whatever concerns one job is ordered by locks, so are its rows here.
+ */
+import { withClient } from '../../../support/servers/client.ts'
+import type { TimedEvent } from '../../../support/recorded-store.ts'
+import { movesOf, type Entry, type SettlementOf } from './moves.ts'
+
+const TABLES = ['ready', 'scheduled', 'lease', 'dead', 'history', 'unique_key', 'worker', 'queue'] as const
+
+const INSTALL = `
+  create schema audit;
+  create table audit.entry (
+    seq bigint generated always as identity primary key,
+    tx bigint not null,
+    at double precision not null,
+    statement text,
+    relation text not null,
+    op text not null,
+    old jsonb,
+    new jsonb
+  );
+  create function audit.note() returns trigger language plpgsql as $$
+  begin
+    insert into audit.entry (tx, at, statement, relation, op, old, new)
+    values (
+      txid_current(),
+      extract(epoch from clock_timestamp()) * 1000,
+      -- What the client sent: the first of our names in it.
+      substring(current_query() from '"holdfast"\\."(\\w+)"'),
+      tg_argv[0],
+      tg_op,
+      case when tg_op <> 'INSERT' then to_jsonb(old) end,
+      case when tg_op <> 'DELETE' then to_jsonb(new) end
+    );
+    return null;
+  end $$;
+  ${TABLES.map(
+    (table) =>
+      `create trigger audit after insert or update or delete on holdfast.${table}
+       for each row execute function audit.note('${table}');`,
+  ).join('\n')}
+`
+
+/** In a database whose store was opened once, before anybody uses it. */
+export async function installAudit(url: string): Promise<void> {
+  await withClient(url, (client) => client.query(INSTALL))
+}
+
+/** What became of everything since: moves, leases and settings in the order of their transactions. */
+export async function readAudit(url: string, settlementOf: SettlementOf): Promise<TimedEvent[]> {
+  const { rows } = await withClient(
+    url,
+    (client) =>
+      client.query<Entry>(
+        'select seq::int, tx::int, at, statement, relation, op, old, new from audit.entry order by seq',
+      ),
+    30_000,
+  )
+  return movesOf(rows, settlementOf)
+}

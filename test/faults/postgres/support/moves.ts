@@ -1,0 +1,264 @@
+/** From rows that came and went to moves of jobs, transaction by transaction. */
+import type { By, MoveEvent, SettlementType, State } from '../../../checker/history.ts'
+import type { TimedEvent } from '../../../support/recorded-store.ts'
+
+/** One row of the audit. */
+export interface Entry {
+  readonly seq: number
+  readonly tx: number
+  /** Milliseconds since 1970. */
+  readonly at: number
+  /** The function or table that the client's statement names first. */
+  readonly statement: string | null
+  readonly relation: string
+  readonly op: 'INSERT' | 'UPDATE' | 'DELETE'
+  readonly old: Row | null
+  readonly new: Row | null
+}
+
+/** What was asked for at a position of a lease; undefined where nobody recorded it. */
+export type SettlementOf = (token: number, position: number) => SettlementType | undefined
+
+type Row = Readonly<Record<string, unknown>>
+type Body = readonly [
+  id: string,
+  name: string,
+  payload: string | null,
+  priority: number,
+  headStart: number,
+  maxAttempts: number,
+  maxCrashes: number,
+  solo: boolean,
+  key: string | null,
+  hold: number,
+]
+type Packed = readonly [dueAt: number, body: Body, attempt?: number, crashes?: number]
+
+/** A job in a table: where it stands, and how. */
+interface Place {
+  readonly state: State
+  readonly queue: string
+  readonly attempt: number
+  readonly crashes: number
+  readonly dueAt: number
+  readonly rank: number
+  readonly body: Body
+  readonly lease: { readonly token: number; readonly worker: string; readonly position: number } | null
+}
+
+interface Step {
+  readonly way: 'in' | 'out'
+  readonly job: string
+  readonly place: Place
+  readonly statement: string
+}
+
+interface Key {
+  readonly job: string
+  readonly until: number | null
+}
+
+export function movesOf(entries: readonly Entry[], settlementOf: SettlementOf): TimedEvent[] {
+  const writer = new Moves(settlementOf)
+  // Whoever waits for another's rows ends after it: so the last rows tell the order of the transactions.
+  const transactions = [...Map.groupBy(entries, ({ tx }) => tx).values()]
+  const ordered = transactions
+    .map((rows) => ({ rows, t: Math.max(...rows.map(({ at }) => at)), seq: rows.at(-1)?.seq ?? 0 }))
+    .sort((a, b) => a.t - b.t || a.seq - b.seq)
+  return ordered.flatMap(({ rows, t }) => writer.transaction(rows, t))
+}
+
+class Moves {
+  readonly #settlementOf: SettlementOf
+  readonly #places = new Map<string, Place>()
+  readonly #keys = new Map<string, Key>()
+
+  constructor(settlementOf: SettlementOf) {
+    this.#settlementOf = settlementOf
+  }
+
+  transaction(entries: readonly Entry[], t: number): TimedEvent[] {
+    for (const entry of entries) if (entry.relation === 'unique_key') this.#noteKey(entry)
+    const steps = entries.flatMap(stepsOf)
+    const left = new Map<string, Place[]>()
+    for (const { way, job, place } of steps) {
+      if (way === 'out') left.set(job, [...(left.get(job) ?? []), place])
+    }
+    const moves = steps.flatMap((step) => (step.way === 'in' ? [this.#arrived(step, left, t)] : []))
+    const forgotten = [...left].flatMap(([job, places]) =>
+      places.map((place) => this.#forgotten(job, place, steps, t)),
+    )
+    return [...moves, ...forgotten, ...entries.flatMap((entry) => othersOf(entry, t))]
+  }
+
+  #noteKey({ op, old, new: now }: Entry): void {
+    const row = (now ?? old) as { key: string; job: string; until: number | null }
+    if (op === 'DELETE') this.#keys.delete(row.key)
+    else this.#keys.set(row.key, { job: row.job, until: row.until })
+  }
+
+  /** One row of a job goes for each that comes: its place before, or the one it had a moment ago. */
+  #arrived({ job, place, statement }: Step, left: Map<string, Place[]>, t: number): TimedEvent {
+    const before = this.#places.get(job) ?? null
+    const leaving = left.get(job) ?? []
+    const from = leaving.find((one) => isSame(one, before))
+    if (before !== null && from === undefined) throw senseless(job, `is ${place.state}, and ${before.state} still`)
+    if (before === null && leaving.length > 0 && place.state !== 'ready' && place.state !== 'scheduled')
+      throw senseless(job, 'left a place that it had never come to')
+    left.set(
+      job,
+      leaving.filter((one) => one !== from),
+    )
+    if (left.get(job)?.length === 0) left.delete(job)
+    this.#places.set(job, place)
+    return this.#move(job, before, place, byOf(statement, before, place), t)
+  }
+
+  #forgotten(job: string, place: Place, steps: readonly Step[], t: number): TimedEvent {
+    const { statement } = steps.find((one) => one.way === 'out' && one.job === job) as Step
+    this.#places.delete(job)
+    return this.#move(job, place, null, byOf(statement, place, null), t)
+  }
+
+  #move(job: string, from: Place | null, to: Place | null, by: By, t: number): TimedEvent {
+    const now = (to ?? from) as Place
+    const lease = to?.lease ?? from?.lease ?? null
+    const settlement = by === 'settle' && lease !== null ? this.#settlement(lease, to) : undefined
+    const move: Omit<MoveEvent, 'seq'> = {
+      type: 'move',
+      t,
+      job,
+      from: from?.state ?? null,
+      to: to?.state ?? null,
+      by,
+      queue: now.queue,
+      token: lease?.token ?? null,
+      worker: lease?.worker ?? null,
+      attempt: now.attempt,
+      crashes: now.crashes,
+      rank: now.rank,
+      dueAt: now.dueAt,
+      unique: this.#unique(job, now.body, t),
+      ...(settlement === undefined ? {} : { settlement }),
+      ...(by === 'enqueue' || by === 'replace' ? { payload: now.body[2] ?? '' } : {}),
+    }
+    return move
+  }
+
+  #settlement({ token, position }: NonNullable<Place['lease']>, to: Place | null): SettlementType {
+    return this.#settlementOf(token, position) ?? SETTLED_AS[to?.state ?? 'completed']
+  }
+
+  #unique(job: string, body: Body, t: number): MoveEvent['unique'] {
+    const key = body[8]
+    if (key === null) return null
+    const holder = this.#keys.get(key)
+    const held = holder?.job === job && (holder.until === null || holder.until > t)
+    return { key, hold: body[9] < 0 ? 'ready' : body[9] === 0 ? 'unfinished' : body[9], held }
+  }
+}
+
+/** Where only the outcome is known. Nobody snoozes here. */
+const SETTLED_AS: Readonly<Record<State, SettlementType>> = {
+  scheduled: 'retry',
+  blocked: 'retry',
+  ready: 'release',
+  running: 'release',
+  completed: 'completed',
+  dead: 'dead',
+  cancelled: 'cancelled',
+}
+
+function stepsOf({ relation, op, old, new: now, statement }: Entry): Step[] {
+  const by = statement ?? 'nothing of ours'
+  if (relation === 'lease') {
+    if (op === 'INSERT') return leaseSteps(now as Row, 'in', by, () => true)
+    const before = (old as Row)['done'] as string
+    const after = op === 'DELETE' ? before.replaceAll('0', '1') : ((now as Row)['done'] as string)
+    return leaseSteps(old as Row, 'out', by, (at) => before[at] === '0' && after[at] === '1')
+  }
+  const placeIn = PLACES[relation]
+  if (placeIn === undefined) return []
+  return [
+    ...(old === null ? [] : [{ way: 'out' as const, job: old['id'] as string, place: placeIn(old), statement: by }]),
+    ...(now === null ? [] : [{ way: 'in' as const, job: now['id'] as string, place: placeIn(now), statement: by }]),
+  ]
+}
+
+function leaseSteps(row: Row, way: Step['way'], statement: string, concerns: (at: number) => boolean): Step[] {
+  const { token, worker, queue, ids } = row as { token: number; worker: string; queue: string; ids: string[] }
+  const jobs = JSON.parse(row['jobs'] as string) as Packed[]
+  return ids.flatMap((job, position) => {
+    const packed = jobs[position]
+    if (packed === undefined || !concerns(position)) return []
+    const place = { ...packedPlace('running', queue, packed), lease: { token, worker, position } }
+    return [{ way, job, place, statement }]
+  })
+}
+
+const PLACES: Readonly<Record<string, (row: Row) => Place>> = {
+  ready: (row) => waitingPlace('ready', row),
+  scheduled: (row) => waitingPlace('scheduled', row),
+  dead: (row) => packedPlace('dead', row['queue'] as string, row['job'] as Packed),
+  history: (row) =>
+    packedPlace(row['cancelled'] === true ? 'cancelled' : 'completed', row['queue'] as string, row['job'] as Packed),
+}
+
+function waitingPlace(state: State, row: Row): Place {
+  const { queue, attempt, crashes, rank, body } = row as unknown as Place
+  return { state, queue, attempt, crashes, dueAt: row['due_at'] as number, rank, body, lease: null }
+}
+
+function packedPlace(state: State, queue: string, packed: Packed): Place {
+  const [dueAt, body, attempt = 1, crashes = 0] = packed
+  return { state, queue, attempt, crashes, dueAt, rank: dueAt - body[4], body, lease: null }
+}
+
+function isSame(one: Place, other: Place | null): boolean {
+  return one.state === other?.state && one.lease?.token === other.lease?.token
+}
+
+/** What a statement may have done to a job that went from here to there. */
+function byOf(statement: string, from: Place | null, to: Place | null): By {
+  switch (statement) {
+    case 'enqueue':
+    case 'enqueue_unique':
+    case 'fire':
+      if (from === null) return 'enqueue'
+      return from.body[2] === to?.body[2] ? 'reschedule' : 'replace'
+    case 'cycle':
+      return to?.state === 'running' ? 'claim' : 'settle'
+    case 'heartbeat':
+      return 'release-stranger'
+    case 'place_orphans':
+      return 'rescue'
+    case 'change':
+      if (to === null) return 'discard'
+      return from?.state === 'dead' ? 'replay' : 'cancel'
+    case 'promote':
+    case 'cancel':
+    case 'prune':
+      return statement
+    default:
+      throw new Error(`A job moved by a statement that the audit does not know: ${statement}.`)
+  }
+}
+
+/** A worker's lease and a queue's setting. */
+function othersOf({ relation, op, statement, old, new: now }: Entry, t: number): TimedEvent[] {
+  const row = now ?? old
+  if (relation === 'queue') {
+    const { name: queue, paused } = row as { name: string; paused: boolean }
+    return [{ type: 'setting', t, queue, paused }]
+  }
+  if (relation !== 'worker') return []
+  const { id: worker, expires_at: expiresAt } = row as { id: string; expires_at: number }
+  const byWorker = statement === 'worker'
+  if (op === 'DELETE') return [{ type: 'lease', t, what: byWorker ? 'retired' : 'gone', worker, expiresAt: null }]
+  // Whole milliseconds, rounded: by the store's clock it may be over half of one sooner.
+  return [{ type: 'lease', t, what: byWorker ? 'registered' : 'renewed', worker, expiresAt: expiresAt - 1 }]
+}
+
+function senseless(job: string, what: string): Error {
+  return new Error(`The audit makes no sense: job ${job} ${what}.`)
+}
