@@ -19,7 +19,7 @@ describe('the settings of holdfast()', () => {
   test('are those of the design where nothing is said', () => {
     const settings = read()
     expect(settings).toMatchObject({
-      store: 'memory:',
+      store: 'file:.holdfast',
       retention: {
         completedMs: DAY_MS,
         deadMs: 30 * DAY_MS,
@@ -39,7 +39,7 @@ describe('the settings of holdfast()', () => {
   test('follow the code, then the environment, then the default', () => {
     expect(read({ store: 'memory:' }, { HOLDFAST_STORE: 'elsewhere:' }).store).toBe('memory:')
     expect(read({}, { HOLDFAST_STORE: 'elsewhere:' }).store).toBe('elsewhere:')
-    expect(read({}, {}).store).toBe('memory:')
+    expect(read({}, {}).store).toBe('file:.holdfast')
   })
 
   test.each([

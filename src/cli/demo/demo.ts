@@ -1,4 +1,4 @@
-/** `holdfast demo`: a producer, a worker and a view of both, on the in-memory store. */
+/** `holdfast demo`: a producer, a worker and a view of both, on the store of HOLDFAST_STORE, else on the embedded one. */
 import type { Holdfast } from '../../holdfast.ts'
 import type { RunningWorker } from '../../hub.ts'
 import { Bell } from '../../std/bell.ts'
@@ -10,7 +10,7 @@ import { Producer } from './producer.ts'
 import { Screen } from './screen.ts'
 import type { Snapshot } from './snapshot.ts'
 import { Tally } from './tally.ts'
-import { plainLine, summary, view } from './view.ts'
+import { plainLine, summary, unfinished, view } from './view.ts'
 
 export interface DemoFlags {
   readonly seconds?: number
@@ -28,15 +28,15 @@ interface Show {
   readonly hf: Holdfast<DemoQueue, object>
   readonly tally: Tally
   readonly signals: StopSignals
+  readonly store: string
+  readonly found: number
 }
 
 export async function demo(flags: DemoFlags, io: Io): Promise<ExitCode> {
   const rate = flags.rate ?? DEFAULT_RATE
   const slots = slotsFor(rate)
   const signals = new StopSignals(io)
-  const hf = demoHoldfast()
-  const show: Show = { hf, tally: new Tally(io.clock, slots), signals }
-  show.tally.listenTo(hf)
+  const { hf, store } = demoHoldfast(io)
   const stopUnlessStopping = (): void => {
     if (!signals.stopping) signals.ask()
   }
@@ -44,6 +44,9 @@ export async function demo(flags: DemoFlags, io: Io): Promise<ExitCode> {
   io.stdout.on?.('error', stopUnlessStopping)
   try {
     const producer = new Producer(io, demoRecipes(hf, io), rate)
+    const found = unfinished(await hf.queues())
+    const show: Show = { hf, tally: new Tally(io.clock, slots), signals, store, found }
+    show.tally.listenTo(hf)
     const worker = await hf.work({ concurrency: slots, grace: DRAIN_MS })
     producer.start()
     const { seconds } = flags
@@ -119,6 +122,6 @@ async function everyFrame(show: Show, io: Io, frames: Frames, stopped: Promise<v
   }
 }
 
-async function snapshotOf({ hf, tally, signals }: Show): Promise<Snapshot> {
-  return { store: 'memory', stopping: signals.stopping, queues: await hf.queues(), ...tally.read() }
+async function snapshotOf({ hf, tally, signals, store, found }: Show): Promise<Snapshot> {
+  return { store, found, stopping: signals.stopping, queues: await hf.queues(), ...tally.read() }
 }

@@ -3,6 +3,8 @@ import { DependencyDown, Fatal } from '../../errors.ts'
 import { holdfast, type Holdfast } from '../../holdfast.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
+import { embeddedStore } from '../../stores/postgres/index.ts'
+import type { Io } from '../io.ts'
 
 export interface DemoWorld {
   readonly clock: Clock
@@ -22,8 +24,15 @@ export interface Recipe {
 /** The CRM of the demo is away for 6 seconds out of every 25, beginning with the 12th. */
 const OUTAGE = { everyMs: 25_000, fromMs: 12_000, forMs: 6_000 }
 
-export function demoHoldfast(): Holdfast<DemoQueue, object> {
-  return holdfast({ store: 'memory:', queues: DEMO_QUEUES, logger: false })
+/** The embedded store takes some seconds to start for the first time, and says so. */
+export function demoHoldfast(io: Pick<Io, 'env' | 'stderr'>): {
+  readonly hf: Holdfast<DemoQueue, object>
+  readonly store: string
+} {
+  const named = io.env['HOLDFAST_STORE']
+  const store = named || embeddedStore({ onProgress: (line) => io.stderr.write(`${line}\n`) })
+  const hf = holdfast({ store, queues: DEMO_QUEUES, logger: false, timeout: '1m' })
+  return { hf, store: named ? (named.split(':')[0] ?? named) : 'embedded' }
 }
 
 export function demoRecipes(hf: Holdfast<DemoQueue, object>, world: DemoWorld): readonly Recipe[] {

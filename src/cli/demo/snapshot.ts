@@ -41,6 +41,8 @@ export interface Snapshot {
   readonly store: string
   readonly upMs: number
   readonly stopping: boolean
+  /** Jobs that an earlier run had left unfinished. */
+  readonly found: number
   readonly queues: readonly Pick<QueueStatus, 'queue' | 'counts'>[]
   readonly totals: Totals
   /** Of the last seconds, one figure a second. */

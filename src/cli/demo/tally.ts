@@ -27,7 +27,7 @@ interface Slot {
   startedMs: number
 }
 
-type Told = Omit<Snapshot, 'store' | 'stopping' | 'queues'>
+type Told = Omit<Snapshot, 'store' | 'found' | 'stopping' | 'queues'>
 
 export class Tally {
   readonly #clock: Pick<Clock, 'monotonicMs'>

@@ -25,6 +25,7 @@ const trouble: Trouble = {
 const snapshot: Snapshot = {
   store: 'memory',
   upMs: 62_000,
+  found: 0,
   stopping: false,
   queues: [
     { queue: 'mail', counts },

@@ -208,22 +208,27 @@ export function plainLine({ upMs, perSecond, failing, queues, wait, run, totals 
 }
 
 /** What became of every job: printed when the demo is over. */
-export function summary({ upMs, totals, queues }: Snapshot): string[] {
-  const inStates = (...states: readonly (keyof Snapshot['queues'][number]['counts'])[]): number =>
-    queues.reduce((total, { counts }) => total + states.reduce((part, state) => part + counts[state], 0), 0)
-  const completed = inStates('completed')
-  const dead = inStates('dead')
-  const waiting = inStates('scheduled', 'blocked', 'ready', 'running')
-  const accounted = completed + dead + waiting
-  const verdict =
-    accounted === totals.enqueued ? 'none lost' : `${totals.enqueued - accounted} not accounted for`
+export function summary({ upMs, totals, queues, found }: Snapshot): string[] {
+  const { enqueued, completed, dead } = totals
+  const waiting = unfinished(queues)
+  const missing = found + enqueued - completed - dead - waiting
+  const verdict = missing === 0 ? 'none lost' : `${missing} not accounted for`
   return [
     `Stopped after ${formatDuration(upMs)}.`,
     `  enqueued ${count(totals.enqueued)}   completed ${count(totals.completed)}   retried ${count(totals.retried)}   ` +
       `parked ${count(totals.parked)}   dead ${count(totals.dead)}   released ${count(totals.released)}`,
-    `  ${count(totals.enqueued)} enqueued = ${count(completed)} completed + ${count(dead)} dead + ` +
-      `${count(waiting)} still waiting: ${verdict}`,
+    `  ${found === 0 ? '' : `${count(found)} from before + `}${count(enqueued)} enqueued = ` +
+      `${count(completed)} completed + ${count(dead)} dead + ${count(waiting)} still waiting: ${verdict}`,
   ]
+}
+
+/** How many jobs still have something to do. */
+export function unfinished(queues: Snapshot['queues']): number {
+  const states = ['scheduled', 'blocked', 'ready', 'running'] as const
+  return queues.reduce(
+    (total, { counts }) => total + states.reduce((part, state) => part + counts[state], 0),
+    0,
+  )
 }
 
 function clockTime(ms: number): string {

@@ -18,6 +18,7 @@ import {
   retry,
   settleRequest,
   snooze,
+  uniqueWhile,
   type Harness,
   type Held,
 } from './support.ts'
@@ -69,6 +70,32 @@ export const settleTopic: Topic = {
         { result: record.result, dropped: record.resultDropped },
         { result: null, dropped: true },
       )
+    },
+    'completed without a trace leaves nothing behind but the queue, and frees the unique key': async (
+      harness,
+    ) => {
+      const unique = uniqueWhile('unfinished')
+      const long = JSON.stringify('x'.repeat(10_000))
+      const held = await harness.running({ unique, payload: long })
+      const request = { ...settleRequest(held, COMPLETED), forget: true }
+      assert.deepEqual((await harness.cycle(held.worker, [request], null)).settled, ['written'])
+      assert.equal(await harness.store.admin.get(held.job.id), null)
+      const [status] = await harness.store.admin.queues()
+      assert.equal(status?.counts.completed ?? 0, 0)
+      assert.equal(await harness.settle(held, COMPLETED), 'already', 'a repeat is recognised all the same')
+      await harness.put({ unique })
+    },
+    'only what completes is forgotten: other settlements are kept as ever': async (harness) => {
+      const [first, second, third] = await threeHeld(harness)
+      const requests = [
+        { ...settleRequest(first, DEAD), forget: true },
+        { ...settleRequest(second, retry()), forget: true },
+        { ...settleRequest(third, COMPLETED), forget: true },
+      ]
+      await harness.cycle(first.worker, requests, null)
+      await harness.inState(first.job.id, 'dead')
+      await harness.inState(second.job.id, 'scheduled')
+      assert.equal(await harness.store.admin.get(third.job.id), null)
     },
     'retry schedules the job after its delay, with its attempt used and its error kept': async (harness) => {
       const held = await harness.running()

@@ -122,6 +122,7 @@ function settle(state: MemoryState, worker: WorkerId, request: SettleRequest): S
   const entry = state.leases.openAt(worker, request.token, request.position)
   if (entry === 'already' || entry === 'lost') return entry
   state.settle(entry, request.settlement, request.runMs)
+  if (request.forget === true && entry.state === 'completed') state.shelves.forget(entry)
   return 'written'
 }
 
