@@ -7,7 +7,8 @@ import { parseDuration, type Duration } from './std/duration.ts'
 /** Code → what to do about it, unless the place that throws knows better. */
 export const ERROR_HINTS = {
   HF_BAD_OPTION: 'Correct the named option; the message says what it accepts.',
-  HF_BAD_STORE: "Use 'file:.holdfast', 'postgres://…' or 'memory:', or pass a store object that implements the contract of holdfast/store.",
+  HF_BAD_STORE:
+    "Use 'file:.holdfast', 'postgres://…' or 'memory:', or pass a store object that implements the contract of holdfast/store.",
   HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
   HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',
@@ -25,10 +26,13 @@ export const ERROR_HINTS = {
     'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
   HF_STORE_LOCKED:
     'Stop the process that has it open, use another directory, or use PostgreSQL, which several processes can share.',
-  HF_INSIDE_TRANSACTION: 'Pass { tx } to what you call inside a transaction, or call it after the transaction.',
+  HF_INSIDE_TRANSACTION:
+    'Pass { tx } to what you call inside a transaction, or call it after the transaction.',
+  HF_NO_TRANSACTIONS:
+    "Use a store that has them: PostgreSQL ('postgres://…') or the embedded store ('file:…'). Or leave { tx } out, and enqueue after the commit.",
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
   HF_SCHEMA_TOO_NEW: 'Deploy the version of Holdfast that made the schema, or a newer one.',
-  HF_SCHEMA_MISSING: 'Run the SQL that `holdfast migrate --print` shows, or leave `migrate: false` out.',
+  HF_SCHEMA_MISSING: 'Run the SQL that postgresSchema() of holdfast/postgres gives, or leave `migrate: false` out.',
   HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
   HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
   HF_JOB_FAILED:

@@ -73,7 +73,9 @@ function leasesIn({ lanes }: CycleParts, rows: readonly CycleRow[], claim: Claim
   const { queue } = claim
   return rows.flatMap(({ token, claimed_at: claimedAt, jobs: text, long_payloads: long }): Lease[] => {
     if (token === null) return []
-    const jobs = (JSON.parse(text) as PackedJob[]).map((packed) => unpack(packed, queue, long?.[packed[1][0]]))
+    const jobs = (JSON.parse(text) as PackedJob[]).map((packed) =>
+      unpack(packed, queue, long?.[packed[1][0]]),
+    )
     for (const { priority, crashes, dueAt, headStartMs } of jobs)
       lanes.taken(queue, crashes > 0 ? SUSPECTS_LANE : priority, dueAt - headStartMs)
     return [{ token, queue, claimedAt, jobs }]

@@ -4,43 +4,48 @@ import type { JobId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
 import { bodyOf, isLong } from './bodies.ts'
-import type { Queryable, SqlValue } from './executor.ts'
+import type { Queryable, Statement } from './executor.ts'
 import { boolArray, intArray, textArray, uuidArray } from './literals.ts'
 import { sqlState } from './server-errors.ts'
 import type { Statements } from './statements.ts'
 
-type Answers = readonly (readonly [id: JobId, outcome: EnqueueAnswer['outcome']])[]
+export type Answers = readonly (readonly [id: JobId, outcome: EnqueueAnswer['outcome']])[]
 
 export async function enqueue(
   db: Queryable,
   statements: Statements,
   flush: Flush,
 ): Promise<readonly EnqueueAnswer[]> {
-  const { jobs } = flush
-  if (jobs.length > MAX_BATCH)
-    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
-  const answers = await write(db, statements, flush).catch((error: unknown) => {
+  const { statement, values } = packFlush(statements, flush)
+  const [row] = await db.query<{ answers: Answers | null }>(statement, values).catch((error: unknown) => {
     throw sqlState(error) === UNIQUE_VIOLATION ? broken('a new job with an id that exists already') : error
   })
+  return readAnswers(flush, row?.answers ?? null)
+}
+
+const UNIQUE_VIOLATION = '23505'
+
+export interface PackedFlush {
+  readonly statement: Statement
+  /** Texts only: callers' own libraries get them, too. */
+  readonly values: (string | null)[]
+}
+
+export function packFlush(statements: Statements, { id, jobs }: Flush): PackedFlush {
+  if (jobs.length > MAX_BATCH)
+    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+  return jobs.some((job) => job.unique !== null)
+    ? { statement: statements.enqueueUnique, values: [id, `[${jobs.map(keyedJob).join(',')}]`] }
+    : { statement: statements.enqueue, values: [id, ...columns(jobs)] }
+}
+
+export function readAnswers({ jobs }: Flush, answers: Answers | null): readonly EnqueueAnswer[] {
   // Nothing, or an empty list for a repeat, stands for "all inserted", which is nearly always.
   if (answers === null || answers.length === 0) return jobs.map(({ id }) => ({ id, outcome: 'inserted' }))
   return answers.map(([id, outcome]) => ({ id, outcome }))
 }
 
-const UNIQUE_VIOLATION = '23505'
-
-async function write(db: Queryable, statements: Statements, flush: Flush): Promise<Answers | null> {
-  const keyed = flush.jobs.some((job) => job.unique !== null)
-  const [row] = keyed
-    ? await db.query<{ answers: Answers | null }>(statements.enqueueUnique, [
-        flush.id,
-        `[${flush.jobs.map(keyedJob).join(',')}]`,
-      ])
-    : await db.query<{ answers: Answers | null }>(statements.enqueue, [flush.id, ...columns(flush.jobs)])
-  return row?.answers ?? null
-}
-
-function columns(jobs: readonly NewJob[]): SqlValue[] {
+function columns(jobs: readonly NewJob[]): (string | null)[] {
   const longs = jobs.map((job) => isLong(job.payload))
   const long = jobs.filter((_, index) => longs[index])
   const delayed = jobs.some(({ due }) => 'atMs' in due || due.inMs > 0)

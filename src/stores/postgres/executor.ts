@@ -10,6 +10,8 @@ export interface Statement {
   /** Names the prepared statement; no two texts share one. */
   readonly name: string
   readonly text: string
+  /** How long it may take, where that is less than the executor allows. */
+  readonly timeoutMs?: number
 }
 
 export interface Queryable {

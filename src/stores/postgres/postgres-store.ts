@@ -5,12 +5,16 @@ import type { Store } from '../store.ts'
 import { readNames, type NamesOptions } from './names.ts'
 import type { LentPool } from './pg/lent-pool.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
+import { Pulses } from './pulse/pulse.ts'
 import { sqlStore } from './sql-store.ts'
 
 export interface PostgresStoreOptions extends NamesOptions {
   /** `postgres://user:password@host:5432/database`, with anything that `pg` understands behind it. */
   readonly url?: string
-  /** A pool of your own. Without a `url` beside it there is no LISTEN: new jobs are then found by polling. */
+  /**
+   * A pool of your own. Without a `url` beside it there is neither LISTEN, so that new jobs are found by polling, nor a
+   * thread that renews leases while the event loop is blocked.
+   */
   readonly pool?: LentPool
   /** Connections of our own, besides the one that listens. @default 3 */
   readonly connections?: number
@@ -38,5 +42,20 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     pool === undefined
       ? pgExecutor({ ...settings, connectionString: url ?? '' })
       : pgExecutor({ ...settings, pool, connectionString: url })
-  return sqlStore({ kind: 'postgres', executor, names, migrate, clock: systemClock, random: systemRandom })
+  const store = sqlStore({
+    kind: 'postgres',
+    executor,
+    names,
+    migrate,
+    clock: systemClock,
+    random: systemRandom,
+  })
+  const pulses = new Pulses({ connectionString: url ?? null, names, clock: systemClock, onNotice })
+  return {
+    ...store,
+    keepAlive: (worker, leaseMs) => pulses.keepAlive(worker, leaseMs),
+    close: async () => {
+      await Promise.all([pulses.close(), store.close()])
+    },
+  }
 }

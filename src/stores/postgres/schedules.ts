@@ -30,7 +30,10 @@ export function sqlSchedules(executor: Executor, statements: Statements): Schedu
     },
     async fire(id, slot, nextSlot, job) {
       const values = [id, slot, nextSlot, keyedJob(job)]
-      const [row] = await executor.query<{ outcome: 'fired' | 'already' | 'missing' }>(statements.fire, values)
+      const [row] = await executor.query<{ outcome: 'fired' | 'already' | 'missing' }>(
+        statements.fire,
+        values,
+      )
       return row?.outcome ?? 'missing'
     },
   }

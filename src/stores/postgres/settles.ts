@@ -24,20 +24,27 @@ export function packSettles(requests: readonly SettleRequest[]): readonly SqlVal
   const starts = [...leases.values()].map(({ settles }) => (start += settles.length) - settles.length)
   const list = <T>(read: (settle: SettleRequest) => T | null): (T | null)[] =>
     all.map((settle) => (settle === undefined ? null : read(settle)))
-  const plain = requests.every(({ settlement }) => settlement.type === 'completed')
+  const kinds = list(kindOf)
+  const onlyKind = requests.every((request) => kindOf(request) === kinds[0]) ? kinds[0] : undefined
+  const plain = onlyKind === 'completed' || onlyKind === 'forget'
   const details = list(({ settlement }) => detailOf(settlement))
   const dropped = list(({ settlement }) => settlement.type === 'completed' && settlement.resultDropped)
   return [
     intArray([...leases.keys()]),
     textArray([...leases.values()].map(({ settles }) => maskOf(settles))),
     intArray(starts),
-    plain ? null : textArray(list(({ settlement }) => settlement.type)),
+    plain ? null : textArray(kinds),
     plain ? null : intArray(list(({ settlement }) => delayOf(settlement))),
     intArray(list(({ runMs }) => Math.round(runMs))),
     details.every((detail) => detail === null) ? null : textArray(details),
     dropped.includes(true) ? boolArray(dropped) : null,
-    false,
+    onlyKind === 'forget',
   ]
+}
+
+/** As holdfast.settle names them. */
+function kindOf({ settlement, forget }: SettleRequest): Settlement['type'] | 'forget' {
+  return settlement.type === 'completed' && forget === true ? 'forget' : settlement.type
 }
 
 /** In order of token, as locks are taken. Of two settles of one position the first counts. */

@@ -16,12 +16,14 @@ import { migrate } from './migrate.ts'
 import type { Names } from './names.ts'
 import { sqlSchedules } from './schedules.ts'
 import { statementsFor } from './statements.ts'
+import { sendThrough, sendWithin } from './tx/handle.ts'
+import { sqlTransactions } from './tx/transactions.ts'
 import { sqlUpkeep } from './upkeep.ts'
 import { WakeUps } from './wake-ups.ts'
 
 export interface SqlStoreParts {
-  /** For messages: 'postgres' or 'embedded'. */
-  readonly kind: string
+  /** For messages, and for whose transactions it takes. */
+  readonly kind: 'postgres' | 'embedded'
   readonly executor: Executor
   readonly names: Names
   /** Whether missing migrations are applied at open, or refused. */
@@ -69,6 +71,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
     upkeep: sqlUpkeep(executor, statements, random),
     schedules: sqlSchedules(executor, statements),
     admin: sqlAdmin(executor, statements),
+    transactions: sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough),
   }
 }
 
@@ -76,7 +79,8 @@ function readHeartbeat(row: HeartbeatRow | undefined): HeartbeatAnswer {
   if (row === undefined) throw new HoldfastError('HF_STORE_CONTRACT', 'A heartbeat was answered by nothing.')
   const { alive, tokens, cancels } = row
   type Notice = HeartbeatAnswer['cancelled'][number]
-  const cancelled = (cancels ?? []).map(([token, position, reason]) => ({ token, position, reason }) as Notice)
+  const cancelled = (cancels ?? []).map(
+    ([token, position, reason]) => ({ token, position, reason }) as Notice,
+  )
   return { alive, tokens: tokens ?? [], cancelled }
 }
-

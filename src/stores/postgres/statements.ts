@@ -2,12 +2,15 @@
 import type { Statement } from './executor.ts'
 import { render, type Names } from './names.ts'
 
-/** Lists come as text, so that no driver tries to be clever about them. */
+/**
+ * Lists come as text, so that no driver tries to be clever about them. The enqueues also run through the callers' own
+ * libraries (see tx/): all their values are texts, each is used once and in order, and a `?` would be taken for one.
+ */
 const TEXTS = {
-  enqueue: `select holdfast.enqueue($1::uuid, $2::text::uuid[], $3::text::text[], $4::text::smallint[],
+  enqueue: `select holdfast.enqueue($1::text::uuid, $2::text::uuid[], $3::text::text[], $4::text::smallint[],
     $5::text::bigint[], $6::text::boolean[], $7::text::bigint[], $8::text::bigint[], $9::text::boolean[],
     $10::text::json[], $11::text::uuid[], $12::text::text[]) as answers`,
-  enqueueUnique: 'select holdfast.enqueue_unique($1::uuid, $2::text::json) as answers',
+  enqueueUnique: 'select holdfast.enqueue_unique($1::text::uuid, $2::text::json) as answers',
   register: `insert into holdfast.worker (id, lease_ms, expires_at)
     values ($1::uuid, $2::bigint, holdfast.now_ms() + $2::bigint)
     on conflict (id) do update set lease_ms = excluded.lease_ms, expires_at = excluded.expires_at`,
@@ -76,10 +79,31 @@ const TEXTS = {
 
 export type Statements = Readonly<Record<keyof typeof TEXTS, Statement>>
 
+/**
+ * What a worker cannot do without takes milliseconds, and is given up soon: a connection whose other end is silent would
+ * otherwise be in the way for long after the server is back.
+ */
+const URGENT: ReadonlySet<string> = new Set<keyof typeof TEXTS>([
+  'register',
+  'retire',
+  'cycle',
+  'wasFinished',
+  'heartbeat',
+  'report',
+  'channel',
+  'lead',
+  'resign',
+])
+const URGENT_MS = 3_000
+
 export function statementsFor(names: Names): Statements {
   const entries = Object.entries(TEXTS).map(([name, text]): [string, Statement] => [
     name,
-    { name: `${names.schema}.${names.prefix}${name}`, text: render(text, names) },
+    {
+      name: `${names.schema}.${names.prefix}${name}`,
+      text: render(text, names),
+      ...(URGENT.has(name) ? { timeoutMs: URGENT_MS } : {}),
+    },
   ])
   return Object.fromEntries(entries) as Statements
 }

@@ -40,9 +40,9 @@ export class LentSessions implements Sessions {
     if (isErrorSource(pool)) pool.on('error', this.#ignore)
   }
 
-  async take(): Promise<Session> {
+  async take(waitMs = this.#waitMs): Promise<Session> {
     if (this.#closed) throw closed()
-    const client = await this.#borrow()
+    const client = await this.#borrow(waitMs)
     const session = new Session(client, this.#clock, () => client.release(true))
     if (this.#closed) {
       session.destroy(closed())
@@ -74,16 +74,16 @@ export class LentSessions implements Sessions {
     if (isErrorSource(this.#pool)) this.#pool.removeListener('error', this.#ignore)
   }
 
-  async #borrow(): Promise<LentClient> {
+  async #borrow(waitMs: number): Promise<LentClient> {
     let late = false
     const connecting = this.#pool.connect().then((client) => {
       // Nobody waits for it any more.
       if (late) client.release()
       return client
     })
-    return withDeadline(this.#clock, this.#waitMs, connecting, () => {
+    return withDeadline(this.#clock, waitMs, connecting, () => {
       late = true
-      return unreachable(`The lent pool gave no connection within ${formatDuration(this.#waitMs)}.`, {
+      return unreachable(`The lent pool gave no connection within ${formatDuration(waitMs)}.`, {
         hint: 'Raise the `max` of the pool, or look for clients that are never released.',
       })
     })

@@ -1,6 +1,9 @@
 /**
  * A few connections of our own. Whoever takes one gets one that works: those that stood idle are asked first, those that
  * are old are replaced, and waiting for a free one has an end.
+ *
+ * A statement may take half a minute, but one whose connection is dead takes as long to fail, and a worker should be back
+ * sooner than that. So what is not done after a moment goes on, but gives its place to somebody else.
  */
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../../../errors.ts'
@@ -16,7 +19,8 @@ import { Session } from './session.ts'
 
 /** Where sessions come from and go back to. */
 export interface Sessions {
-  take(): Promise<Session>
+  /** Waits for a free one, this long at most if told. */
+  take(waitMs?: number): Promise<Session>
   give(session: Session): void
   /** Waits a moment for those in use, then cuts them off. */
   close(): Promise<void>
@@ -36,9 +40,18 @@ export interface PoolParts {
   readonly waitMs: number
 }
 
+/** One of the places that connections take up, from when it is made or taken until it is given back. */
+interface Place {
+  /** It counts no more: somebody else has it. */
+  lent: boolean
+  cancel: () => void
+}
+
 /** Beyond this, somebody on the way may have forgotten the connection. */
 const TRUSTED_IDLE_MS = 30_000
-const CHECK_MS = 2_000
+const CHECK_MS = 1_000
+/** What takes longer may be dead: it keeps its place from nobody else. */
+const LEND_AFTER_MS = 2_000
 const LIFETIME_MS = 30 * 60_000
 /** How long what is under way at a close may take to end. */
 export const CLOSE_GRACE_MS = 2_000
@@ -46,12 +59,14 @@ export const CLOSE_GRACE_MS = 2_000
 export class OwnPool implements Sessions {
   readonly #parts: PoolParts
   readonly #slots: Slots
-  readonly #used = new Set<Session<OwnClient>>()
+  readonly #used = new Map<Session<OwnClient>, Place>()
   readonly #retireAtMs = new WeakMap<Session, number>()
   /** What is being ended, by us or by the server on our request. */
   readonly #ending = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   #idle: Idle[] = []
+  /** How many there are beyond the number that was asked for; never more than that once again. */
+  #lent = 0
   #onIdle = nothing
 
   constructor(parts: PoolParts) {
@@ -61,29 +76,34 @@ export class OwnPool implements Sessions {
     setMaxListeners(0, this.#closing.signal)
   }
 
-  async take(): Promise<Session> {
-    const { waitMs, connections } = this.#parts
+  async take(waitMs = this.#parts.waitMs): Promise<Session> {
     if (this.#closing.signal.aborted) throw closed()
-    await this.#slots.take(waitMs, () => poolFull(waitMs, connections))
+    await this.#slots.take(waitMs, () => poolFull(waitMs, this.#parts.connections))
+    const place = this.#occupy()
     const obtained = this.#obtain()
     // A close waits for it, too.
     this.#track(obtained.then(nothing, nothing))
     try {
-      return await obtained
+      const session = await obtained
+      this.#used.set(session, place)
+      session.client.ref()
+      return session
     } catch (error) {
-      this.#slots.give()
+      this.#leave(place)
       throw error
     }
   }
 
   give(given: Session): void {
     const session = given as Session<OwnClient>
+    const place = this.#used.get(session)
+    if (place === undefined) throw new Error('a session was given back twice')
     this.#used.delete(session)
     if (!session.reusable) session.destroy(session.broken ?? new Error('left in a transaction'))
-    else if (this.#closing.signal.aborted || this.#isOld(session)) this.#end(session)
+    else if (this.#closing.signal.aborted || this.#isOld(session) || place.lent) this.#end(session)
     else this.#rest(session)
     if (this.#used.size === 0) this.#onIdle()
-    this.#slots.give()
+    this.#leave(place)
   }
 
   async close(): Promise<void> {
@@ -93,7 +113,7 @@ export class OwnPool implements Sessions {
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
       await withDeadline(this.#parts.clock, CLOSE_GRACE_MS, idle, closed).catch(nothing)
-      for (const session of this.#used) session.destroy(closed())
+      for (const session of this.#used.keys()) session.destroy(closed())
     }
     // Each is bounded; ending may begin others.
     while (this.#ending.size > 0) await Promise.all(this.#ending)
@@ -106,9 +126,35 @@ export class OwnPool implements Sessions {
       session.destroy(closed())
       throw closed()
     }
-    this.#used.add(session)
-    session.client.ref()
     return session
+  }
+
+  #occupy(): Place {
+    const place: Place = { lent: false, cancel: nothing }
+    const lend = (): void => {
+      if (this.#lent < this.#parts.connections) this.#lend(place)
+      else place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
+    }
+    place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
+    return place
+  }
+
+  #lend(place: Place): void {
+    place.lent = true
+    this.#lent++
+    this.#suspectIdle()
+    this.#slots.give()
+  }
+
+  #leave(place: Place): void {
+    place.cancel()
+    if (place.lent) this.#lent--
+    else this.#slots.give()
+  }
+
+  /** Where one is lost or does not answer, the others may be lost as well: whoever takes them next asks first. */
+  #suspectIdle(): void {
+    this.#idle = this.#idle.map((idle) => ({ ...idle, sinceMs: -Infinity }))
   }
 
   /** The one that was used last: the others may stand idle until they are replaced. */
@@ -140,8 +186,7 @@ export class OwnPool implements Sessions {
     const { connector, clock, random } = this.#parts
     const client = await connector.connect(this.#closing.signal)
     const session = new Session(client, clock, (busy) => {
-      // One that is lost makes the others suspect: whoever takes them next asks first.
-      this.#idle = this.#idle.map((idle) => ({ ...idle, sinceMs: -Infinity }))
+      this.#suspectIdle()
       if (busy) this.#track(cancelRunning(clock, client))
       cut(client)
     })

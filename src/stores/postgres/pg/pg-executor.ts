@@ -84,7 +84,8 @@ class PgExecutor implements Executor {
   }
 
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
-    return this.#retried(() => this.#withSession((session) => this.#run<Row>(session, statement, values)))
+    const run = (session: Session): Promise<Row[]> => this.#run<Row>(session, statement, values)
+    return this.#retried(() => this.#withSession(run, statement.patienceMs))
   }
 
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
@@ -153,8 +154,8 @@ class PgExecutor implements Executor {
     return retryWhile(this.#parts, this.#isWorthRetrying, work)
   }
 
-  async #withSession<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    const session = await this.#sessions.take()
+  async #withSession<T>(work: (session: Session) => Promise<T>, waitMs?: number): Promise<T> {
+    const session = await this.#sessions.take(waitMs)
     try {
       return await work(session)
     } finally {
@@ -171,7 +172,7 @@ class PgExecutor implements Executor {
         types: resultTypes,
         ...(name === undefined ? {} : { name }),
       },
-      this.#settings.queryTimeoutMs,
+      Math.min(this.#settings.queryTimeoutMs, statement.timeoutMs ?? Infinity),
     )
     return rows as Row[]
   }

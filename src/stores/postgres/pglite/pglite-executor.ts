@@ -291,7 +291,10 @@ class PgliteExecutor implements Executor {
     this.#abandonIfBroken(running)
   }
 
-  /** The next call starts a new one on the same directory. What was in memory only is gone, and stays an error. */
+  /**
+   * The next call starts a new one on the same directory; the old one is not closed, since what is left of it must not
+   * touch the files any more. What was in memory only is gone, and stays an error.
+   */
   #abandonIfBroken({ database, directory }: Running): void {
     if (!database.broken || directory === null) return
     directory.release()

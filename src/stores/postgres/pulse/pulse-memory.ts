@@ -75,8 +75,9 @@ export class PulseMemory {
     Atomics.store(this.#flags, GONE, 1)
   }
 
-  setRunning(name: string, count: number): void {
-    Atomics.store(this.#counts, this.#places.get(name) ?? this.#place(name), count)
+  /** One more of that name runs, or one less. */
+  count(name: string, change: 1 | -1): void {
+    Atomics.add(this.#counts, this.#places.get(name) ?? this.#place(name), change)
   }
 
   /** What runs, for people: 'resize, mail (3)'. */

@@ -1,0 +1,26 @@
+/** A client of `pg` on which a transaction was begun, a PGlite transaction, and whatever else takes text and values. */
+import { field, has, notInTransaction, type Recognise } from './shape.ts'
+
+export const pg: Recognise = (tx) => {
+  if (!has(tx, 'query')) return undefined
+  if (typeof field(tx, 'totalCount') === 'number' && has(tx, 'connect')) {
+    throw notInTransaction(
+      'a pool, which uses any of its connections',
+      'Take one client from it (await pool.connect()), begin on that, and pass it.',
+    )
+  }
+  if (has(tx, 'execProtocol')) {
+    throw notInTransaction(
+      'a PGlite outside of a transaction',
+      'Use pglite.transaction(async (tx) => …), and pass the tx that it gives.',
+    )
+  }
+  // Since pg 8.20 or so.
+  if (has(tx, 'getTransactionStatus') && tx.getTransactionStatus() === 'I') {
+    throw notInTransaction(
+      'a pg client on which no transaction is open',
+      "Await client.query('begin') first, and pass the client before its commit.",
+    )
+  }
+  return async (text, values) => tx.query(text, values)
+}

@@ -1,0 +1,27 @@
+/** What a handle is told by: none of the libraries is a dependency of ours, so the functions that it has must do. */
+import { HoldfastError } from '../../../errors.ts'
+
+/** Runs one statement in the caller's transaction, and gives back what the library makes of its result. */
+export type Send = (text: string, values: (string | null)[]) => PromiseLike<unknown>
+
+/** Nothing for a handle of another library; refuses one of its own that is no open transaction. */
+export type Recognise = (tx: object) => Send | undefined
+
+export type Callable = (...args: unknown[]) => unknown
+
+export function has<Name extends string>(value: object, ...names: Name[]): value is Record<Name, Callable> {
+  return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function')
+}
+
+/** A field that may not be there. */
+export function field(value: object, name: string): unknown {
+  return (value as Record<string, unknown>)[name]
+}
+
+export function notInTransaction(what: string, hint: string): HoldfastError {
+  return new HoldfastError(
+    'HF_BAD_OPTION',
+    `{ tx } is ${what}: what is written through it counts at once, with or without the rest.`,
+    { hint },
+  )
+}

@@ -1,0 +1,19 @@
+/** The facet of the contract for transactions of the callers' own: the same statements, through their handle. */
+import type { Transactions } from '../../store.ts'
+import { packFlush, readAnswers, type Answers } from '../enqueue.ts'
+import type { Statements } from '../statements.ts'
+import { onlyJson } from './result.ts'
+import type { Send } from './shape.ts'
+
+/** `sendBy` knows the handles that the store takes, and refuses all others. */
+export function sqlTransactions(statements: Statements, sendBy: (tx: unknown) => Send): Transactions {
+  return {
+    async enqueue(tx, flush) {
+      const send = sendBy(tx)
+      const { statement, values } = packFlush(statements, flush)
+      // Without the statement's name: what is prepared on a connection of theirs is theirs.
+      const result = await send(statement.text, values)
+      return readAnswers(flush, onlyJson(result) as Answers | null)
+    },
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The plans of the hot statements on a PostgreSQL with a million ready and a million scheduled jobs of mixed priorities:
+ * each finds its rows by an index, and touches about as many as it takes. A plan that goes wrong on a large table shows
+ * here, and nowhere else before production.
+ */
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { NewJob } from '../../../src/job/record.ts'
+import type { WorkerId } from '../../../src/job/ids.ts'
+import type { Executor } from '../../../src/stores/postgres/executor.ts'
+import { pgExecutor } from '../../../src/stores/postgres/pg/pg-executor.ts'
+import { readNames } from '../../../src/stores/postgres/names.ts'
+import { sqlStore } from '../../../src/stores/postgres/sql-store.ts'
+import type { Store } from '../../../src/stores/store.ts'
+import { systemClock } from '../../../src/std/clock.ts'
+import { systemRandom } from '../../../src/std/random.ts'
+import { makeIds } from '../../../src/job/ids.ts'
+import { freshDatabase, sharedPostgres, type Database } from '../../support/servers/database.ts'
+
+const ROWS = 1_000_000
+const BIG_TABLES = ['ready', 'scheduled']
+const ids = makeIds(systemClock, systemRandom)
+
+/** A node of EXPLAIN (FORMAT JSON, ANALYZE). */
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly 'Rows Removed by Index Recheck'?: number
+  readonly Plans?: readonly PlanNode[]
+}
+
+let database: Database
+let executor: Executor
+let store: Store
+let worker: WorkerId
+let client: pg.Client
+
+beforeAll(async () => {
+  database = await freshDatabase(sharedPostgres(18))
+  executor = pgExecutor({ connectionString: database.url })
+  const names = readNames({})
+  store = sqlStore({ kind: 'postgres', executor, names, migrate: true, clock: systemClock, random: systemRandom })
+  await store.open()
+  client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  await fill()
+  worker = ids.worker()
+  await store.register(worker, 600_000)
+}, 240_000)
+
+afterAll(async () => {
+  await client?.end()
+  await executor?.close()
+  await database?.drop()
+})
+
+/** Due over the last and the next hour, over ten priorities, as they would be. */
+async function fill(): Promise<void> {
+  const columns = 'id, rank, due_at, created_at, lane, queue, body'
+  const body = `json_build_array(id, 'job', '{}', lane, lane * 60000, 4, 3, false, null, null, null)`
+  for (const [table, sign] of [
+    ['ready', -1],
+    ['scheduled', 1],
+  ] as const) {
+    await client.query(`insert into holdfast.${table} (${columns})
+      select id, due - lane * 60000, due, due, lane, 'default', ${body}
+      from (select gen_random_uuid() as id, holdfast.now_ms() + ${sign} * (g * 3600000::bigint / ${ROWS}) as due,
+        (g % 10)::smallint as lane from generate_series(1, ${ROWS}) as g) as job`)
+    await client.query(`vacuum analyze holdfast.${table}`)
+  }
+}
+
+/** Every plan that a statement ran, nested ones too, as auto_explain tells. */
+async function plansOf(text: string, values: readonly unknown[] = []): Promise<PlanNode[]> {
+  const plans: PlanNode[] = []
+  const listen = ({ message }: { message?: string | undefined }): void => {
+    const json = message?.slice(message.indexOf('{'))
+    if (message?.includes('plan:') && json !== undefined) plans.push((JSON.parse(json) as { Plan: PlanNode }).Plan)
+  }
+  await client.query(`load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_analyze = on;
+    set auto_explain.log_nested_statements = on; set auto_explain.log_format = json; set auto_explain.log_level = notice`)
+  client.on('notice', listen)
+  try {
+    await client.query(text, [...values])
+  } finally {
+    client.off('notice', listen)
+    await client.query('set auto_explain.log_min_duration = -1')
+  }
+  expect(plans.length, 'auto_explain told of plans').toBeGreaterThan(0)
+  return plans
+}
+
+function scansOf(node: PlanNode): PlanNode[] {
+  const own = BIG_TABLES.includes(node['Relation Name'] ?? '') && / Scan$/.test(node['Node Type']) ? [node] : []
+  return [...own, ...(node.Plans ?? []).flatMap(scansOf)]
+}
+
+function touched(scan: PlanNode): number {
+  const removed = (scan['Rows Removed by Filter'] ?? 0) + (scan['Rows Removed by Index Recheck'] ?? 0)
+  return (scan['Actual Rows'] + removed) * scan['Actual Loops']
+}
+
+/** By an index or by place, and no more rows than this in one scan. */
+async function looksAtMost(rows: number, text: string, values: readonly unknown[] = []): Promise<void> {
+  const scans = (await plansOf(text, values)).flatMap(scansOf)
+  for (const scan of scans) {
+    expect(scan['Node Type'], JSON.stringify(scan).slice(0, 500)).not.toBe('Seq Scan')
+    expect(touched(scan), JSON.stringify(scan).slice(0, 500)).toBeLessThanOrEqual(rows)
+  }
+}
+
+const LANES = '{0,1,2,3,4,5,6,7,8,9,10}'
+const FROM_START = `{${Array(11).fill('-1000000000000000').join(',')}}`
+const CLAIM = `select * from holdfast.cycle($1, null, null, null, null, null, null, null, null, false, 'default', $2, $3, $4)`
+
+describe('with a million ready and a million scheduled jobs', { timeout: 60_000 }, () => {
+  test('a sweep over all lanes looks at no more than the limit in each', async () => {
+    await looksAtMost(11 * 50, CLAIM, [worker, 50, LANES, FROM_START])
+  })
+
+  test('a claim from a mark in one lane looks at what it takes', async () => {
+    await looksAtMost(200, CLAIM, [worker, 100, '{5}', '{-1000000000000000}'])
+  })
+
+  test('the same by a plan that serves all values', async () => {
+    await client.query('set plan_cache_mode = force_generic_plan')
+    await looksAtMost(11 * 50, CLAIM, [worker, 50, LANES, FROM_START])
+    await client.query('reset plan_cache_mode')
+  })
+
+  test('a promote looks at as many as it may move, and at the next one', async () => {
+    await looksAtMost(100, 'select * from holdfast.promote(100)')
+  })
+
+  test('an enqueue looks at nothing', async () => {
+    await looksAtMost(0, enqueueText(), [ids.flush(), `{${ids.job()}}`])
+  })
+
+  test('settling, heartbeat and rescue look at none of the waiting', async () => {
+    await looksAtMost(0, 'select * from holdfast.heartbeat($1, null)', [worker])
+    await looksAtMost(0, 'begin; select * from holdfast.take_orphans(100); rollback')
+    const { leases } = await store.cycle({
+      worker,
+      settle: [],
+      claim: { queue: 'default', limit: 100, suspects: false },
+    })
+    const token = leases[0]?.token
+    await looksAtMost(
+      0,
+      `select holdfast.settle($1, $2, $3, '{0}', null, null, null, null, null, false)`,
+      [worker, `{${token}}`, `{${'1'.repeat(100)}}`],
+    )
+  })
+
+  test('a look at one job, a cancel and the first page look at a few rows', async () => {
+    const { rows } = await client.query<{ id: string }>('select id from holdfast.ready offset 500000 limit 1')
+    const id = rows[0]?.id
+    await looksAtMost(1, 'select * from holdfast.job_record where id = $1', [id])
+    await looksAtMost(1, 'select holdfast.cancel($1, null)', [id])
+    await looksAtMost(60, 'select id from holdfast.job_record order by id desc limit 50')
+  })
+
+  test('and the store itself is quick with it', async () => {
+    const job: NewJob = {
+      id: ids.job(),
+      name: 'job',
+      queue: 'other',
+      payload: '{}',
+      priority: 5,
+      headStartMs: 0,
+      maxAttempts: 1,
+      maxCrashes: 1,
+      group: null,
+      limits: [],
+      envelope: { correlationId: null, tags: [], metadata: {}, retry: null, timeoutMs: null },
+      due: { inMs: 0 },
+      unique: null,
+    }
+    await store.enqueue({ id: ids.flush(), jobs: [job] })
+    const { leases } = await store.cycle({
+      worker,
+      settle: [],
+      claim: { queue: 'other', limit: 10, suspects: true },
+    })
+    expect(leases[0]?.jobs[0]?.id).toBe(job.id)
+  })
+})
+
+function enqueueText(): string {
+  return `select holdfast.enqueue($1, $2, '{default}', '{5}', '{0}', null, null, null, null,
+    array['["x","job","{}",5,0,4,3,false,null,null,null]'::json], null, null)`
+}
