@@ -17,6 +17,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
 
+/** Of any number of values: the nearest one that at least `percent` of them do not exceed. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN
+}
+
 export function row(
   what: string,
   unit: string,
@@ -36,8 +42,38 @@ export function printTable(rows: readonly Row[]): string {
     bar ?? '',
     met === undefined ? '' : met ? 'met' : 'MISSED',
   ])
-  const table = [['what', 'median', 'range', 'bar', ''], ...cells]
-  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...table.map((line) => line[column]?.length ?? 0)))
+  return aligned([['what', 'median', 'range', 'bar', ''], ...cells])
+}
+
+export interface Figure {
+  readonly what: string
+  readonly unit: string
+  readonly who: string
+  readonly median: number
+  readonly rounds: readonly number[]
+}
+
+/** A line for each figure, a column for each who: median and range. */
+export function printFigures(figures: readonly Figure[]): string {
+  const columns = [...new Set(figures.map(({ who }) => who))]
+  const lines = [...new Set(figures.map(({ what }) => what))].map((what) => {
+    const same = figures.filter((figure) => figure.what === what)
+    const cells = columns.map((column) => {
+      const figure = same.find(({ who }) => who === column)
+      if (figure === undefined) return ''
+      const { median: middle, rounds } = figure
+      const range = rounds.length > 1 ? ` (${show(Math.min(...rounds))} – ${show(Math.max(...rounds))})` : ''
+      return `${show(middle)}${range}`
+    })
+    return [what, same[0]?.unit ?? '', ...cells]
+  })
+  return aligned([['what', '', ...columns], ...lines])
+}
+
+function aligned(table: readonly (readonly string[])[]): string {
+  const widths = (table[0] ?? []).map((_, column) =>
+    Math.max(...table.map((line) => line[column]?.length ?? 0)),
+  )
   return table
     .map((line) =>
       line
@@ -48,6 +84,6 @@ export function printTable(rows: readonly Row[]): string {
     .join('\n')
 }
 
-function show(value: number): string {
+export function show(value: number): string {
   return value >= 1_000 ? Math.round(value).toLocaleString('en') : value.toFixed(2)
 }

@@ -45,6 +45,7 @@ export const ERROR_HINTS = {
   HF_WORKER_LOST:
     'The worker died or was cut off while the job ran; look for crashes and out-of-memory kills.',
   HF_LEASE_LOST: 'Another worker has the message by now: drop this copy.',
+  HF_COMMITTED: 'Call commit() once, at the end of the handler, and return what it resolves to.',
   HF_MESSAGE_SETTLED: 'Call ack() or nack() once for each message.',
   HF_TEST_KIT: 'Create the test queue before anything uses the store, and one at a time.',
 } as const

@@ -2,8 +2,17 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { Core } from './client/core.ts'
 import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
-import { readSettings, type ClientOptions, type QueueConfig } from './client/options.ts'
-import type { Contract, ContractOptions, Item, Job, JobWithRun, Raw, Returned } from './client/types.ts'
+import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './client/options.ts'
+import type {
+  Contract,
+  ContractOptions,
+  Item,
+  Job,
+  JobWithRun,
+  Raw,
+  Returned,
+  TxOptions,
+} from './client/types.ts'
 import { HoldfastError } from './errors.ts'
 import type { RunFunction } from './job/context.ts'
 import { readDefinition, readQueue, type RawDefinition } from './job/definition.ts'
@@ -42,7 +51,10 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   /** Adds code around the handlers of all jobs that are defined through the result. */
   use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E>
   /** Enqueues different jobs in one step: all of them or none. At most 1,000. */
-  enqueueMany(items: readonly Item[]): Promise<{ readonly inserted: number; readonly ids: readonly string[] }>
+  enqueueMany(
+    items: readonly Item[],
+    options?: TxOptions,
+  ): Promise<{ readonly inserted: number; readonly ids: readonly string[] }>
   /** A queue to send messages to and to pull them from by hand. */
   queue(name: Q): MessageQueue
   /** Starts a worker in this process. */
@@ -149,10 +161,19 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     return new HoldfastObject(this.#hub, [...this.#middleware, middleware as unknown as Middleware])
   }
 
-  async enqueueMany(items: readonly Item[]): Promise<{ inserted: number; ids: readonly string[] }> {
+  async enqueueMany(
+    items: readonly Item[],
+    options: TxOptions = {},
+  ): Promise<{ inserted: number; ids: readonly string[] }> {
+    refuseUnknown(options, new Set(['tx']), 'hf.enqueueMany()')
     const { core } = this.#hub
     const answers = await core.enqueuer.together(
-      items.map(({ job, input, options }) => ({ definition: core.jobNamed(job), input, options })),
+      items.map((item) => ({
+        definition: core.jobNamed(item.job),
+        input: item.input,
+        options: item.options,
+      })),
+      options.tx,
     )
     return {
       inserted: answers.filter((answer) => answer.outcome === 'inserted').length,

@@ -3,7 +3,7 @@ export { holdfast, type Holdfast, type Options } from './holdfast.ts'
 export type { RunningWorker } from './hub.ts'
 export type { Handle, JobUpdate } from './client/handle.ts'
 export type { KeepOptions, QueueConfig } from './client/options.ts'
-export type { AnyJob, Contract, Item, Job, Jsonify } from './client/types.ts'
+export type { AnyJob, Contract, EnqueueOptions, Item, Job, Jsonify, Tx, TxOptions } from './client/types.ts'
 export {
   Aborted,
   DependencyDown,
@@ -20,12 +20,12 @@ export {
   type ErrorCode,
   type InputIssue,
 } from './errors.ts'
-export type { JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
+export type { CommitTx, JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
 export type { Instant } from './job/duration.ts'
 export type { Events } from './job/events.ts'
 export type { FailureKind } from './job/failure.ts'
 export type { MiddlewareArgs, Next } from './job/middleware.ts'
-export type { EnqueueOptions } from './job/new-job.ts'
+export type { NewJobOptions } from './job/new-job.ts'
 export type { Aging, Priority } from './job/rank.ts'
 export type { Backoff, RetryOptions, RetryPolicy } from './job/retry.ts'
 export type { JobState } from './job/states.ts'

@@ -5,6 +5,7 @@ import type { Answer, Argument, CallName, ChildConfig, Message, Request } from '
 
 const MAIN = fileURLToPath(new URL('../dist/postgres/child/main.js', import.meta.url))
 const CALL_MS = 900_000
+const LEAVE_MS = 10_000
 
 const alive = new Set<Child>()
 process.on('exit', () => {
@@ -32,7 +33,8 @@ export class Child {
       execPath: node,
       execArgv: [...flags],
       env: childEnvironment(),
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      // What they print is no result.
+      stdio: ['ignore', 2, 2, 'ipc'],
     })
     alive.add(this)
     this.#process.on('message', (message: Message) => this.#hear(message))
@@ -77,10 +79,12 @@ export class Child {
     this.#process.kill('SIGKILL')
   }
 
-  /** At once: what must end in order is asked to `close` first. */
+  /** It leaves at once, and may only still write its profile; what must end in order is asked to `close` first. */
   async dispose(): Promise<void> {
-    this.kill()
+    if (this.#process.connected) this.#process.disconnect()
+    const timer = setTimeout(() => this.kill(), LEAVE_MS)
     await this.#ended
+    clearTimeout(timer)
   }
 
   #hear(message: Message): void {

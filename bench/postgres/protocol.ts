@@ -51,7 +51,9 @@ export interface Mark {
 
 export interface WorkResult {
   readonly started: number
-  readonly firstMs: number
+  /** When the worker was told to start. */
+  readonly beganMs: number
+  /** When the last handler was started. */
   readonly lastMs: number
   /** Of the jobs that were sent with a time. */
   readonly waitsMs: readonly number[]

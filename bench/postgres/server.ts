@@ -30,12 +30,12 @@ export class BenchServer {
     const server = await startPostgres({ version: 18, settings: SERVER_SETTINGS })
     try {
       const { rows } = await withClient(server.url(), (client) =>
-        client.query<{ pid: number; version: string }>(
-          `select pg_backend_pid() as pid, current_setting('server_version') as version,
-             pg_stat_file('postmaster.pid') is not null as ready, split_part(pg_read_file('postmaster.pid'), e'\\n', 1)::int as postmaster`,
+        client.query<{ version: string; postmaster: number }>(
+          `select current_setting('server_version') as version,
+             split_part(pg_read_file('postmaster.pid'), e'\\n', 1)::integer as postmaster`,
         ),
       )
-      const [row] = rows as { version: string; postmaster: number }[]
+      const [row] = rows
       if (row === undefined) throw new Error('The server did not tell its version.')
       return new BenchServer(server, row.version, row.postmaster)
     } catch (error) {

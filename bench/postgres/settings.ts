@@ -9,7 +9,7 @@ export type Aim = 'throughput' | 'latency'
 
 export const SETTINGS = {
   holdfast: {
-    throughput: { concurrency: 200 },
+    throughput: { concurrency: 1_000 },
     latency: { concurrency: 200 },
   },
   'graphile-worker': {

@@ -108,6 +108,16 @@ export class Connection {
     }
   }
 
+  /**
+   * A step inside a transaction of the caller's. The store is opened first, within the deadline; from then on it is the
+   * caller's own affair: no deadline, no second try, and no word about what is thrown.
+   */
+  async lend<T>(doing: string, work: (store: Store) => Promise<T>): Promise<T> {
+    this.#refuseWhenClosed(doing)
+    if (!this.#opened) await this.call(doing, () => Promise.resolve())
+    return work(this.#parts.store)
+  }
+
   /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
     let newest: object | undefined

@@ -52,6 +52,12 @@ export class Core {
     return this.#parts.enqueuer
   }
 
+  /** Whether nothing is kept of a completed job. */
+  get forgets(): boolean {
+    const { completedMs, maxCompleted } = this.settings.retention
+    return completedMs === 0 || maxCompleted === 0
+  }
+
   get queues(): QueueRules {
     return this.settings.queues
   }

@@ -1,18 +1,19 @@
 /**
  * From a definition and an input to a job in the store. Everything is checked before anything is written; concurrent
- * enqueues travel together; a flush whose answer was lost is repeated under its own id, so it is written once.
+ * enqueues travel together; a flush whose answer was lost is repeated under its own id, so it is written once. What is
+ * enqueued in a transaction of the caller's goes alone and once.
  */
 import { HoldfastError, PartialEnqueueError, type EnqueueFailure } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { Events } from '../job/events.ts'
 import type { Ids } from '../job/ids.ts'
-import { newJob, type EnqueueOptions, type QueueRules } from '../job/new-job.ts'
+import { newJob, type NewJobOptions, type QueueRules } from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { NewJob } from '../job/record.ts'
 import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
 import type { Emitter } from '../std/emitter.ts'
-import { MAX_BATCH, type EnqueueAnswer } from '../stores/store.ts'
+import { MAX_BATCH, type EnqueueAnswer, type Transactions } from '../stores/store.ts'
 import type { Connection } from './connection.ts'
 import { currentJob } from './current-job.ts'
 
@@ -26,13 +27,16 @@ export interface EnqueuerParts {
 export interface EnqueueItem {
   readonly definition: JobDefinition
   readonly input: unknown
-  readonly options: EnqueueOptions
+  readonly options: NewJobOptions
 }
 
 export interface ManyCounts {
   readonly inserted: number
   readonly duplicates: number
 }
+
+/** What many inputs become, and where each came from. */
+type Batch = { readonly index: number; readonly job: NewJob }[]
 
 const MAX_FLUSHES_IN_FLIGHT = 2
 const MAX_LISTED_FAILURES = 1_000
@@ -50,19 +54,24 @@ export class Enqueuer {
     })
   }
 
-  async one(item: EnqueueItem): Promise<EnqueueAnswer> {
-    return this.#batcher.add(await this.#prepare(item))
+  async one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
+    if (tx === undefined) return this.#batcher.add(await this.#prepare(item))
+    this.#transactions()
+    const [answer] = await this.#flushIn(tx, [await this.#prepare(item)])
+    return answer as EnqueueAnswer
   }
 
   /** All in one step: if one of them is refused, nothing is written. */
-  async together(items: readonly EnqueueItem[]): Promise<readonly EnqueueAnswer[]> {
+  async together(items: readonly EnqueueItem[], tx?: unknown): Promise<readonly EnqueueAnswer[]> {
+    if (tx !== undefined) this.#transactions()
     if (items.length === 0) return []
     if (items.length > MAX_BATCH) {
       throw new HoldfastError('HF_BAD_OPTION', `${items.length} jobs are too many for one step.`, {
         hint: `Enqueue at most ${MAX_BATCH} together, or use job.enqueueMany(), which takes any number.`,
       })
     }
-    return this.#flush(await Promise.all(items.map(async (item) => this.#prepare(item))))
+    const jobs = await Promise.all(items.map(async (item) => this.#prepare(item)))
+    return tx === undefined ? this.#flush(jobs) : this.#flushIn(tx, jobs)
   }
 
   /**
@@ -74,20 +83,26 @@ export class Enqueuer {
   async many(
     definition: JobDefinition,
     inputs: Iterable<unknown> | AsyncIterable<unknown>,
-    options: EnqueueOptions,
+    options: NewJobOptions,
     onEnqueued: (answer: EnqueueAnswer, index: number) => void,
+    tx?: unknown,
   ): Promise<ManyCounts> {
+    if (tx !== undefined) this.#transactions()
     this.#refuseOptions(definition, options)
     const tally = new Tally(onEnqueued)
-    const inFlight = new Set<Promise<void>>()
-    let batch: { index: number; job: NewJob }[] = []
-    const send = async (): Promise<void> => {
-      const sending = batch
-      batch = []
-      while (inFlight.size >= MAX_FLUSHES_IN_FLIGHT) await Promise.race(inFlight)
-      const flush = this.#flushCounted(sending, tally).finally(() => inFlight.delete(flush))
-      inFlight.add(flush)
-    }
+    const batches = this.#batches(definition, inputs, options, tally)
+    if (tx === undefined) await this.#flushAll(batches, tally)
+    else await this.#flushAllIn(tx, batches, tally)
+    return tally.result()
+  }
+
+  async *#batches(
+    definition: JobDefinition,
+    inputs: Iterable<unknown> | AsyncIterable<unknown>,
+    options: NewJobOptions,
+    tally: Tally,
+  ): AsyncGenerator<Batch> {
+    let batch: Batch = []
     let index = 0
     try {
       for await (const input of inputs) {
@@ -98,7 +113,10 @@ export class Enqueuer {
           tally.failed(index, error)
         }
         index++
-        if (batch.length === MAX_BATCH) await send()
+        if (batch.length === MAX_BATCH) {
+          yield batch
+          batch = []
+        }
         if (tally.storeFailed) {
           tally.stoppedAt = index
           break
@@ -107,15 +125,33 @@ export class Enqueuer {
     } catch (error) {
       tally.failed(index, error)
     }
-    if (batch.length > 0) await send()
-    await Promise.all(inFlight)
-    return tally.result()
+    if (batch.length > 0) yield batch
   }
 
-  async #flushCounted(batch: readonly { index: number; job: NewJob }[], tally: Tally): Promise<void> {
+  async #flushAll(batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
+    const inFlight = new Set<Promise<void>>()
+    for await (const batch of batches) {
+      while (inFlight.size >= MAX_FLUSHES_IN_FLIGHT) await Promise.race(inFlight)
+      const flush = this.#flushCounted(batch, tally).finally(() => inFlight.delete(flush))
+      inFlight.add(flush)
+    }
+    await Promise.all(inFlight)
+  }
+
+  /** One after the other: a transaction has one connection. What its database raises ends it, and is told as it is. */
+  async #flushAllIn(tx: unknown, batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
+    for await (const batch of batches) {
+      const answers = await this.#flushIn(
+        tx,
+        batch.map(({ job }) => job),
+      )
+      tally.written(batch, answers)
+    }
+  }
+
+  async #flushCounted(batch: Batch, tally: Tally): Promise<void> {
     try {
-      const answers = await this.#flush(batch.map((one) => one.job))
-      batch.forEach(({ index }, at) => tally.enqueued(answers[at] as EnqueueAnswer, index))
+      tally.written(batch, await this.#flush(batch.map(({ job }) => job)))
     } catch (error) {
       tally.storeFailed = true
       for (const { index } of batch) tally.failed(index, error)
@@ -123,7 +159,7 @@ export class Enqueuer {
   }
 
   /** Options that cannot work are refused once, not for each of a million inputs. */
-  #refuseOptions(definition: JobDefinition, options: EnqueueOptions): void {
+  #refuseOptions(definition: JobDefinition, options: NewJobOptions): void {
     const { ids, queues } = this.#parts
     const plain = { ...definition, unique: undefined }
     newJob({
@@ -155,12 +191,7 @@ export class Enqueuer {
     const { connection, ids, events } = this.#parts
     const flush = { id: ids.flush(), jobs }
     const answers = await connection.persist(`enqueue ${describe(jobs)}`, (store) => store.enqueue(flush))
-    if (answers.length !== jobs.length) {
-      throw new HoldfastError(
-        'HF_STORE_CONTRACT',
-        `The store answered ${answers.length} of ${jobs.length} enqueues.`,
-      )
-    }
+    refuseCount(answers.length, jobs.length)
     if (events.has('job.enqueued')) {
       jobs.forEach(({ name, queue }, index) => {
         const { id, outcome } = answers[index] as EnqueueAnswer
@@ -169,6 +200,27 @@ export class Enqueuer {
     }
     return answers
   }
+
+  /** Without a word to listeners: whether there will be such a job is for the caller to say, by its commit. */
+  async #flushIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
+    const { connection, ids } = this.#parts
+    const transactions = this.#transactions()
+    const flush = { id: ids.flush(), jobs }
+    const answers = await connection.lend(`enqueue ${describe(jobs)}`, () => transactions.enqueue(tx, flush))
+    refuseCount(answers.length, jobs.length)
+    return answers
+  }
+
+  #transactions(): Transactions {
+    const { kind, transactions } = this.#parts.connection.store
+    if (transactions !== undefined) return transactions
+    throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
+  }
+}
+
+function refuseCount(answered: number, asked: number): void {
+  if (answered === asked) return
+  throw new HoldfastError('HF_STORE_CONTRACT', `The store answered ${answered} of ${asked} enqueues.`)
 }
 
 function describe(jobs: readonly NewJob[]): string {
@@ -190,10 +242,13 @@ class Tally {
     this.#onEnqueued = onEnqueued
   }
 
-  enqueued(answer: EnqueueAnswer, index: number): void {
-    if (answer.outcome === 'inserted') this.#inserted++
-    else this.#duplicates++
-    this.#onEnqueued(answer, index)
+  written(batch: Batch, answers: readonly EnqueueAnswer[]): void {
+    batch.forEach(({ index }, at) => {
+      const answer = answers[at] as EnqueueAnswer
+      if (answer.outcome === 'inserted') this.#inserted++
+      else this.#duplicates++
+      this.#onEnqueued(answer, index)
+    })
   }
 
   failed(index: number, error: unknown): void {

@@ -1,9 +1,12 @@
 /** The object that users hold for a job. */
+import type { JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
-import type { EnqueueOptions } from '../job/new-job.ts'
+import { HoldfastError } from '../errors.ts'
+import type { NewJobOptions } from '../job/new-job.ts'
+import type { EnqueueAnswer } from '../stores/store.ts'
 import type { Core } from './core.ts'
 import { jobHandle } from './handle.ts'
-import type { Item, Job } from './types.ts'
+import type { EnqueueOptions, Item, Job } from './types.ts'
 
 const JOB = Symbol.for('holdfast.job')
 
@@ -12,34 +15,49 @@ export type UntypedJob = Job<string, unknown, unknown, string>
 
 export function jobObject(core: Core, name: string): UntypedJob {
   // Looked up each time: a contract gets its handler later.
-  const item = (input: unknown, options: EnqueueOptions = {}) => ({
-    definition: core.jobNamed(name),
-    input,
-    options,
-  })
+  const definition = (): JobDefinition => core.jobNamed(name)
   const job: UntypedJob = {
     name,
-    async enqueue(...[input, options]) {
-      const { id, outcome } = await core.enqueuer.one(item(input, options))
+    async enqueue(...[input, given]) {
+      const { tx, options } = withoutTx(given)
+      const { id, outcome } = await core.enqueuer.one({ definition: definition(), input, options }, tx)
       return jobHandle(core, id, name, outcome)
     },
-    enqueueMany: (async (inputs: Iterable<unknown> | AsyncIterable<unknown>, options?: EnqueueOptions) => {
-      const { definition } = item(undefined)
-      if (!Array.isArray(inputs))
-        return core.enqueuer.many(definition, inputs, options ?? {}, () => undefined)
-      const ids: string[] = []
-      const counts = await core.enqueuer.many(definition, inputs, options ?? {}, (answer, index) => {
-        ids[index] = answer.id
-      })
-      return { ...counts, ids }
+    enqueueMany: (async (inputs: Iterable<unknown> | AsyncIterable<unknown>, given?: EnqueueOptions) => {
+      const { tx, options } = withoutTx(given)
+      const ids: string[] | null = Array.isArray(inputs) ? [] : null
+      const keepId = (answer: EnqueueAnswer, index: number): void => {
+        if (ids !== null) ids[index] = answer.id
+      }
+      const counts = await core.enqueuer.many(definition(), inputs, options, keepId, tx)
+      return ids === null ? counts : { ...counts, ids }
     }) as UntypedJob['enqueueMany'],
-    with: (...[input, options]): Item => ({ kind: 'item', job: name, input, options: options ?? {} }),
+    with: (...[input, given]): Item => {
+      const { tx, options } = withoutTx(given)
+      if (tx !== undefined) throw noTxOfItsOwn(name)
+      return { kind: 'item', job: name, input, options }
+    },
     async get(id) {
       const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
       return record?.name === name ? jobHandle(core, id, name, null) : null
     },
   }
   return job
+}
+
+/** The transaction, and what the job is made of. Undefined is none: many pass on what they may have been given. */
+export function withoutTx(given: EnqueueOptions = {}): { tx: unknown; options: NewJobOptions } {
+  // What is no object is refused where options are read.
+  if (typeof given !== 'object' || given === null || !('tx' in given))
+    return { tx: undefined, options: given }
+  const { tx, ...options } = given
+  return { tx, options }
+}
+
+function noTxOfItsOwn(name: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', `Job "${name}" was given { tx } for itself alone.`, {
+    hint: 'Jobs that are enqueued together are in one transaction: hf.enqueueMany(items, { tx }).',
+  })
 }
 
 /** Marks the object as a job, and closes it to changes. */

@@ -1,7 +1,7 @@
 /** The types that make definitions, inputs and results fit together. No code. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { RunContext } from '../job/context.ts'
-import type { EnqueueOptions } from '../job/new-job.ts'
+import type { NewJobOptions } from '../job/new-job.ts'
 import type { Priority } from '../job/rank.ts'
 import type { RetryPolicy } from '../job/retry.ts'
 import type { Unique } from '../job/unique.ts'
@@ -55,20 +55,60 @@ export type JsonInput<S> = S extends StandardSchemaV1
     : unknown
   : unknown
 
-export type Args<In, Q extends string = string> = unknown extends In
-  ? [input?: In, options?: EnqueueOptions<Q>]
+/** What comes back of a statement is read at run time. */
+type Answer = PromiseLike<unknown>
+
+/**
+ * A transaction that you began with the library of your choice, on the database that Holdfast's tables are in. Told
+ * apart by shape; a pool or a connection outside of a transaction is refused, by the compiler where it can tell.
+ */
+export type Tx =
+  /**
+   * A client of `pg` after BEGIN; a PGlite transaction; TypeORM's EntityManager or QueryRunner in a transaction; or
+   * anything else that runs a text with its values and resolves to `{ rows }`.
+   */
+  | {
+      query(text: string, values: (string | null)[]): Answer
+      /** A `pg.Pool` has these: it runs each query on any of its connections. */
+      readonly totalCount?: never
+      /** A PGlite itself. */
+      readonly waitReady?: never
+      /** A DataSource. */
+      readonly isInitialized?: never
+    }
+  /** postgres.js: what `sql.begin()` gives, or a reserved connection after BEGIN. */
+  | { unsafe(text: string, values: (string | null)[]): Answer; savepoint: unknown }
+  | { unsafe(text: string, values: (string | null)[]): Answer; release(): void }
+  /** Kysely: a Transaction. */
+  | { executeQuery(query: never): Answer; readonly isTransaction: true }
+  /** Drizzle: what `db.transaction()` gives, whichever its driver. */
+  | { execute(query: string): Answer; rollback(): never }
+  /** Prisma: what `prisma.$transaction()` gives. */
+  | { $queryRawUnsafe(text: string, ...values: (string | null)[]): Answer; readonly $connect?: never }
+  /** Knex: a Transaction. */
+  | { raw(text: string, bindings: (string | null)[]): Answer; isCompleted(): boolean }
+
+export interface TxOptions {
+  /** Enqueues as a part of this transaction: the job is there if and only if it commits. */
+  readonly tx?: Tx | undefined
+}
+
+export interface EnqueueOptions<Q extends string = string> extends NewJobOptions<Q>, TxOptions {}
+
+export type Args<In, Q extends string = string, Options = EnqueueOptions<Q>> = unknown extends In
+  ? [input?: In, options?: Options]
   : void extends In
-    ? [input?: undefined, options?: EnqueueOptions<Q>]
+    ? [input?: undefined, options?: Options]
     : undefined extends In
-      ? [input?: In, options?: EnqueueOptions<Q>]
-      : [input: In, options?: EnqueueOptions<Q>]
+      ? [input?: In, options?: Options]
+      : [input: In, options?: Options]
 
 /** A job with its input, ready to be enqueued together with others. */
 export interface Item {
   readonly kind: 'item'
   readonly job: string
   readonly input: unknown
-  readonly options: EnqueueOptions
+  readonly options: NewJobOptions
 }
 
 export interface Job<Name extends string, In, Out, Q extends string = string> {
@@ -85,7 +125,7 @@ export interface Job<Name extends string, In, Out, Q extends string = string> {
   ): Promise<ManyCounts & { readonly ids: readonly string[] }>
   enqueueMany(inputs: Iterable<In> | AsyncIterable<In>, options?: EnqueueOptions<Q>): Promise<ManyCounts>
   /** For hf.enqueueMany(): several different jobs in one step. */
-  with(...args: Args<In, Q>): Item
+  with(...args: Args<In, Q, NewJobOptions<Q>>): Item
   /** A job by its id; null where there is no job of this name with that id. */
   get(id: string): Promise<Handle<Out> | null>
 }

@@ -31,6 +31,11 @@ export interface Snooze {
   readonly delayMs: number
 }
 
+/** A transaction as a client of `pg` has it: pass it to `{ tx }`, or to whatever takes such a client. */
+export interface CommitTx {
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: unknown[] }>
+}
+
 export interface RunContext<In, Ctx> {
   readonly input: In
   /** What the middleware added. */
@@ -44,6 +49,12 @@ export interface RunContext<In, Ctx> {
   readonly fence: bigint
   // Functions in properties, not methods: handlers take them out of the object, which a linter must not mind.
   readonly progress: (done: number, total?: number, note?: string) => void
+  /**
+   * On PostgreSQL and embedded: what `write` does through its transaction and this job's completion are committed
+   * together, or not at all; the job's result is what it resolves to. The transaction begins here, so that a long handler
+   * holds nothing. It may run again where the database asks for that, so keep other effects out of it.
+   */
+  readonly commit: <R>(write: (tx: CommitTx) => Promise<R>) => Promise<R>
   /** `return snooze('5m')`: run again later without using an attempt. */
   readonly snooze: (delay: Duration) => Snooze
 }

@@ -75,6 +75,16 @@ export interface Events {
   'worker.stopped': { readonly worker: string; readonly released: number }
   /** The worker's lease was taken away: it goes on under a new id. */
   'worker.reborn': { readonly worker: string; readonly before: string; readonly abandoned: number }
+  /**
+   * The event loop stood still, so that neither timeouts nor cancels nor other jobs got their turn. Told when it turns
+   * again, by workers on a store whose leases are renewed meanwhile.
+   */
+  'worker.blocked': {
+    readonly worker: string
+    readonly blockedMs: number
+    /** What ran at the time, the most suspect first; at most 20. */
+    readonly jobs: readonly { readonly id: string; readonly job: string }[]
+  }
   /** The worker paused its claims because a job ran out of resources. */
   'worker.slowed': { readonly worker: string; readonly pauseMs: number; readonly job: string }
   /** Another worker was found dead. */

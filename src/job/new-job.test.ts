@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { readDefinition, type RawDefinition } from './definition.ts'
 import type { JobId } from './ids.ts'
-import { newJob, type EnqueueOptions, type Inherited } from './new-job.ts'
+import { newJob, type NewJobOptions, type Inherited } from './new-job.ts'
 import type { NewJob } from './record.ts'
 import { DEFAULT_RETRY } from './retry.ts'
 
@@ -19,7 +19,7 @@ function make(options: unknown = {}, { definition, inherited }: Given = {}): New
     definition: readDefinition({ name: 'welcome', ...definition }, DEFAULTS),
     input: { to: 'a' },
     payload: '{"to":"a"}',
-    options: options as EnqueueOptions,
+    options: options as NewJobOptions,
     queues: QUEUES,
     inherited,
   })
@@ -50,7 +50,7 @@ describe('a new job', () => {
     })
   })
 
-  test.each<[string, EnqueueOptions, object]>([
+  test.each<[string, NewJobOptions, object]>([
     ['a queue, whose aging counts', { queue: 'mail' }, { queue: 'mail', headStartMs: 5_000 }],
     ['a priority', { priority: 'urgent' }, { priority: 9, headStartMs: 540_000 }],
     ['a priority by level', { priority: 0 }, { priority: 0, headStartMs: 0 }],
@@ -65,7 +65,7 @@ describe('a new job', () => {
     expect(make(options)).toMatchObject(expected)
   })
 
-  test.each<[string, EnqueueOptions, object]>([
+  test.each<[string, NewJobOptions, object]>([
     ['tags', { tags: ['a', 'b'] }, { tags: ['a', 'b'] }],
     ['a timeout', { timeout: '10s' }, { timeoutMs: 10_000 }],
     ['a correlation id', { correlationId: 'c' }, { correlationId: 'c' }],

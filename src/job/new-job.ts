@@ -10,7 +10,7 @@ import type { Due, Envelope, NewJob } from './record.ts'
 import { resolveRetry, type RetryOptions } from './retry.ts'
 import { readUnique, type Unique } from './unique.ts'
 
-export interface EnqueueOptions<Q extends string = string> {
+export interface NewJobOptions<Q extends string = string> {
   /** @default the job's queue */
   readonly queue?: Q
   /** @default the job's priority */
@@ -74,7 +74,7 @@ export interface NewJobParts {
   readonly input: unknown
   /** The input as JSON text. */
   readonly payload: string
-  readonly options: EnqueueOptions
+  readonly options: NewJobOptions
   readonly queues: QueueRules
   readonly inherited: Inherited | undefined
 }
@@ -105,14 +105,14 @@ export function newJob({ id, definition, input, payload, options, queues, inheri
   }
 }
 
-function readDue(options: EnqueueOptions): Due {
+function readDue(options: NewJobOptions): Due {
   if (options.in !== undefined && options.at !== undefined) throw bad('`in` and `at` cannot both be given.')
   if (options.in !== undefined) return { inMs: readDuration(options.in, 'in', { orZero: true }) }
   if (options.at !== undefined) return { atMs: readInstant(options.at, 'at') }
   return NOW
 }
 
-function readEnvelope(options: EnqueueOptions, inherited: Inherited | undefined): Envelope {
+function readEnvelope(options: NewJobOptions, inherited: Inherited | undefined): Envelope {
   const { tags, retry, timeout, correlationId, metadata } = options
   const given = retry !== undefined || timeout !== undefined || correlationId !== undefined
   const plain = !given && tags === undefined && metadata === undefined && inherited === undefined

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import { asError, sleep, systemClock } from './clock.ts'
@@ -119,6 +120,42 @@ describe("the system's clock", () => {
     const cancel = systemClock.after(2 ** 40, () => fired.push('at once'))
     await new Promise<void>((resolve) => systemClock.after(2, resolve))
     cancel()
+    expect(fired).toEqual([])
+  })
+
+  /** Blocks the loop while an answer arrives and a timer falls due; `onAnswer` gets a way to call the timer off. */
+  function blocked(onAnswer: (callOff: () => void) => void, onTime: () => void): Promise<void> {
+    return new Promise((resolve) => {
+      // From here, the loop would come to its timers first.
+      systemClock.after(0, () => {
+        const callOff = systemClock.after(5, () => {
+          onTime()
+          resolve()
+        })
+        stat('.', () => {
+          onAnswer(callOff)
+          systemClock.after(5, resolve)
+        })
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+      })
+    })
+  }
+
+  test('reads what arrived while the loop was blocked before it says that a time is over', async () => {
+    const order: string[] = []
+    await blocked(
+      () => order.push('answered'),
+      () => order.push('too late'),
+    )
+    expect(order).toEqual(['answered', 'too late'])
+  })
+
+  test('does not call back what was called off by what arrived while the loop was blocked', async () => {
+    const fired: string[] = []
+    await blocked(
+      (callOff) => callOff(),
+      () => fired.push('too late'),
+    )
     expect(fired).toEqual([])
   })
 })

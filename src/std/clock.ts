@@ -16,6 +16,8 @@ export interface Clock {
 
 /** Timers beyond this overflow in Node and fire at once; a longer wait is cut and simply wakes up early. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** A timer that is later than this was held up: the loop was blocked, or the process frozen. */
+const HELD_UP_MS = 50
 
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -25,8 +27,19 @@ export const systemClock: Clock = {
       const immediate = setImmediate(fn)
       return () => clearImmediate(immediate)
     }
-    const timer = setTimeout(fn, Math.min(ms, LONGEST_TIMER_MS))
-    return () => clearTimeout(timer)
+    const waitMs = Math.min(ms, LONGEST_TIMER_MS)
+    const dueMs = performance.now() + waitMs
+    let immediate: NodeJS.Immediate | undefined
+    const timer = setTimeout(() => {
+      // Node runs the timers of a loop that was blocked before it reads what has arrived meanwhile, so that every
+      // deadline would be over whose answer is here. I/O gets its turn first.
+      if (performance.now() - dueMs > HELD_UP_MS) immediate = setImmediate(fn)
+      else fn()
+    }, waitMs)
+    return () => {
+      clearTimeout(timer)
+      clearImmediate(immediate)
+    }
   },
 }
 

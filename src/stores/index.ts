@@ -38,6 +38,7 @@ export {
   type JobFilter,
   type Lease,
   type ListQuery,
+  type Pulse,
   type QueueStatus,
   type Report,
   type RescueAnswer,
@@ -49,6 +50,9 @@ export {
   type SettleRequest,
   type Store,
   type StoredSchedule,
+  type CommitRequest,
+  type CompletedSettlement,
+  type Transactions,
   type Upkeep,
   type WakeUp,
 } from './store.ts'

@@ -1,6 +1,7 @@
 /**
  * The contract between Holdfast and a store: a small core that every enqueue and every worker uses, and three facets
- * for upkeep, schedules and administration. `conformance/` is this file as tests.
+ * for upkeep, schedules and administration; a fourth, for the callers' own transactions, is not in every store.
+ * `conformance/` is this file as tests.
  *
  * Every method is one atomic step: it happens wholly or not at all, and a caller that got no answer may repeat the
  * call. Only the store's clock compares times. No method waits for work; `subscribe` tells when to look again.
@@ -41,6 +42,12 @@ export interface Store {
   cycle(request: CycleRequest): Promise<CycleAnswer>
   /** Renews the lease of a worker that is not rescued, and tells what it should know; nothing at all for one that is. */
   heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer>
+  /**
+   * Where leases expire: renews this one from outside the event loop, so that a handler that blocks it does not lose its
+   * jobs. Begins at once and never throws; null where that cannot be. Heartbeats go on as they do, and what fails here
+   * costs nothing but this help. A store whose leases outlast a blocked loop anyway does not have it.
+   */
+  keepAlive?(worker: WorkerId, leaseMs: number): Pulse | null
   /** Keeps progress and log lines of running jobs (they stay with the job when it comes back); what is not under the token any more is ignored. */
   report(worker: WorkerId, reports: readonly Report[]): Promise<void>
   /** Best effort: hints may be late, doubled or lost, so a listener also polls. Resolves to how to stop. */
@@ -49,6 +56,8 @@ export interface Store {
   readonly upkeep: Upkeep
   readonly schedules: Schedules
   readonly admin: Admin
+  /** Missing where callers cannot have a transaction on the store's data: then `{ tx }` is refused. */
+  readonly transactions?: Transactions
 }
 
 /** How long a store remembers a flush: far longer than any client keeps repeating one. */
@@ -82,6 +91,8 @@ export interface SettleRequest {
   readonly settlement: Settlement
   /** How long the handler ran. */
   readonly runMs: number
+  /** Of a completed job nothing is kept. */
+  readonly forget?: boolean
 }
 
 /**
@@ -137,6 +148,26 @@ export interface CancelNotice {
   readonly token: Token
   readonly position: number
   readonly reason: string | null
+}
+
+/** One lease that is renewed from outside the event loop, for as long as the loop is worth it. */
+export interface Pulse {
+  /**
+   * When the newest renewal that was answered had been sent, by the monotonic clock of this process; -Infinity before
+   * the first. The lease counts from there.
+   */
+  readonly sentMs: number
+  /** False once the store said that the worker is gone. */
+  readonly alive: boolean
+  /** The event loop turns: to be called several times a lease. */
+  turned(): void
+  /** How long the loop may stand still before renewals stop; 0 stops them now. @default one lease */
+  setPatience(ms: number): void
+  /** A job of this name runs: it is named while the loop is blocked. */
+  started(name: string): void
+  ended(name: string): void
+  /** No renewal is sent any more. Safe to call again. */
+  stop(): void
 }
 
 export interface Report {
@@ -196,6 +227,38 @@ export interface Retention {
   readonly maxCompleted: number | null
   readonly maxDead: number | null
   readonly maxCancelled: number | null
+}
+
+// ── transactions ─────────────────────────────────────────────────────────────
+
+/**
+ * Steps inside a transaction that the caller began with a library of its own. `tx` is that library's handle. The
+ * transaction stays the caller's: nothing is tried again, nothing has a deadline, and whatever its database raises comes
+ * out as it is.
+ */
+export interface Transactions {
+  /**
+   * As `Store.enqueue`, but written if and only if the caller commits. A handle that the store does not know, or on
+   * which no transaction is open, is refused with HF_BAD_OPTION before anything is written.
+   */
+  enqueue(tx: unknown, flush: Flush): Promise<readonly EnqueueAnswer[]>
+  /**
+   * Exactly-once effects: begins a transaction, lets `write` work in it, settles the position as what `write` resolves
+   * to, and commits; all of it or nothing. Rejects with HF_LEASE_LOST where the position is not open under the token any
+   * more. `write` runs again where the database asks for that.
+   */
+  commit(request: CommitRequest, write: (tx: unknown) => Promise<CompletedSettlement>): Promise<void>
+}
+
+export type CompletedSettlement = Extract<Settlement, { readonly type: 'completed' }>
+
+export interface CommitRequest {
+  readonly worker: WorkerId
+  readonly token: Token
+  readonly position: number
+  /** How long the handler ran, asked for at the end. */
+  readonly runMs: () => number
+  readonly forget: boolean
 }
 
 // ── schedules ────────────────────────────────────────────────────────────────

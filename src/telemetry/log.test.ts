@@ -84,6 +84,21 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
       ['warn', 'worker lost its lease and begins anew; 3 leases abandoned'],
     ],
   ],
+  'worker.blocked': [
+    [{ worker: 'w1', blockedMs: 3_240, jobs: [] }, ['warn', 'event loop blocked for 3.2s']],
+    [
+      {
+        worker: 'w1',
+        blockedMs: 3_240,
+        jobs: [
+          { id: '1', job: 'resize' },
+          { id: '2', job: 'mail' },
+          { id: '3', job: 'resize' },
+        ],
+      },
+      ['warn', 'event loop blocked for 3.2s while resize, mail ran'],
+    ],
+  ],
   'worker.slowed': [
     [{ worker: 'w1', pauseMs: 1_000, job: 'mail' }, ['warn', 'mail ran out of resources; no claims for 1s']],
   ],

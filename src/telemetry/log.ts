@@ -88,6 +88,11 @@ const ROWS: Rows = {
     level: 'warn',
     text: ({ abandoned }) => `worker lost its lease and begins anew; ${abandoned} leases abandoned`,
   },
+  'worker.blocked': {
+    level: 'warn',
+    text: ({ blockedMs, jobs }) =>
+      `event loop blocked for ${formatDuration(blockedMs)}${jobs.length === 0 ? '' : ` while ${namesOf(jobs)} ran`}`,
+  },
   'worker.slowed': {
     level: 'warn',
     text: ({ pauseMs, job }) => `${job} ran out of resources; no claims for ${formatDuration(pauseMs)}`,
@@ -111,6 +116,10 @@ const ROWS: Rows = {
 
 function fate(retryInMs: number | null): string {
   return retryInMs === null ? 'dead letter' : `again in ${formatDuration(retryInMs)}`
+}
+
+function namesOf(jobs: readonly { readonly job: string }[]): string {
+  return [...new Set(jobs.map(({ job }) => job))].join(', ')
 }
 
 type Loggable<Event> = Event & {

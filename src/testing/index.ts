@@ -4,6 +4,7 @@
  */
 import type { Args, Job } from '../client/types.ts'
 import { HoldfastError } from '../errors.ts'
+import type { CommitTx } from '../job/context.ts'
 import { readDuration, readInstant, type Instant } from '../job/duration.ts'
 import type { JobId } from '../job/ids.ts'
 import type { Holdfast } from '../holdfast.ts'
@@ -12,7 +13,7 @@ import type { Duration } from '../std/duration.ts'
 import { seededRandom } from '../std/random.ts'
 import { VirtualClock } from '../std/virtual-clock.ts'
 import { memoryStore } from '../stores/memory/index.ts'
-import { MAX_BATCH } from '../stores/store.ts'
+import { MAX_BATCH, type Store } from '../stores/store.ts'
 import { TestWorker, type RunResult } from './test-worker.ts'
 
 export { VirtualClock } from '../std/virtual-clock.ts'
@@ -28,6 +29,11 @@ export interface TestQueueOptions {
    * as it may be in production. A handler that survives this is idempotent. @default 'once'
    */
   readonly deliver?: 'once' | 'twice'
+  /**
+   * What a handler's `commit` writes through: a client on a database of your tests, or a double. The job's completion is
+   * not part of that transaction here. @default one that refuses every statement
+   */
+  readonly tx?: CommitTx
 }
 
 export interface EnqueuedJob<In> {
@@ -71,7 +77,7 @@ export async function testQueue<Q extends string, Ctx>(
     throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a test queue already: close() it first.')
   const clock = new VirtualClock(readInstant(options.start ?? '2030-01-01T00:00:00Z', 'start'))
   const random = seededRandom(options.seed ?? 1)
-  const store = memoryStore({ clock, random })
+  const store = taking(memoryStore({ clock, random }), options.tx ?? NO_DATABASE)
   const moveBack = hub.moveTo({ store, clock, random })
   hub.underTest = true
   const worker = new TestWorker(hub.core, clock, options.deliver ?? 'once')
@@ -116,6 +122,34 @@ export async function testQueue<Q extends string, Ctx>(
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+/**
+ * Code under test may enqueue in a transaction of its own, and commit in one of ours. Here that is at once, whatever
+ * becomes of the transaction.
+ */
+function taking(store: Store, tx: CommitTx): Store {
+  return {
+    ...store,
+    transactions: {
+      enqueue: (_tx, flush) => store.enqueue(flush),
+      commit: async ({ worker, token, position, runMs, forget }, write) => {
+        const settlement = await write(tx)
+        const settle = [{ token, position, settlement, runMs: runMs(), forget }]
+        const { settled } = await store.cycle({ worker, settle, claim: null })
+        if (settled[0] !== 'written') throw new HoldfastError('HF_LEASE_LOST', 'The lease of this job is gone.')
+      },
+    },
+  }
+}
+
+const NO_DATABASE: CommitTx = {
+  query: (text) =>
+    Promise.reject(
+      new HoldfastError('HF_TEST_KIT', `There is no database behind commit() in a test: ${text}`, {
+        hint: 'Pass one, or a double, as testQueue(hf, { tx }).',
+      }),
+    ),
 }
 
 async function drain(

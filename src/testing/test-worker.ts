@@ -165,7 +165,7 @@ export class TestWorker {
     this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
     this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
     try {
-      return (await execute(attempt, jobs, this.#reporter)) ?? { type: 'interrupted' }
+      return (await execute(this.#core, attempt, jobs, this.#reporter)) ?? { type: 'interrupted' }
     } finally {
       this.#running.delete(attempt)
       await this.#core.connection.store.report(this.#worker, this.#reporter.take())

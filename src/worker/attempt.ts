@@ -9,6 +9,7 @@ import type { Token, WorkerId } from '../job/ids.ts'
 import type { Inherited } from '../job/new-job.ts'
 import type { ClaimedJob } from '../job/record.ts'
 import { LazyAbort } from '../std/abort.ts'
+import type { CompletedSettlement } from '../stores/store.ts'
 
 /**
  * waiting: claimed, not started · running · settled: its outcome is on its way to the store, though the handler may
@@ -34,6 +35,8 @@ export class Attempt implements CurrentJob {
   /** Why it was told to end, if it was. */
   abortedFor: AbortWhy | undefined
   cancelReason: string | null = null
+  /** Set once its handler has committed: it is completed in the store, whatever comes after. */
+  committed: CompletedSettlement | undefined
   #unhandled: { readonly reason: unknown } | undefined
   #onLateRejection: ((reason: unknown) => void) | undefined
 

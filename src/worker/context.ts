@@ -1,20 +1,36 @@
 /** The object that a handler is given. Its parts are made when they are asked for: most handlers use few of them. */
+import type { Core } from '../client/core.ts'
+import type { JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
 import type { JobInfo, Logger, RunContext, Snooze } from '../job/context.ts'
 import type { Attempt } from './attempt.ts'
+import { commitAttempt } from './commit.ts'
 import type { Reporter } from './reporter.ts'
+
+export interface ContextParts {
+  readonly core: Core
+  readonly attempt: Attempt
+  readonly reporter: Reporter
+  readonly definition: JobDefinition
+}
 
 export class JobContext implements RunContext<unknown, object> {
   readonly input: unknown
   readonly ctx: object
-  readonly #attempt: Attempt
-  readonly #reporter: Reporter
+  readonly #parts: ContextParts
 
-  constructor(attempt: Attempt, reporter: Reporter, input: unknown, ctx: object) {
+  constructor(parts: ContextParts, input: unknown, ctx: object) {
     this.input = input
     this.ctx = ctx
-    this.#attempt = attempt
-    this.#reporter = reporter
+    this.#parts = parts
+  }
+
+  get #attempt(): Attempt {
+    return this.#parts.attempt
+  }
+
+  get #reporter(): Reporter {
+    return this.#parts.reporter
   }
 
   get signal(): AbortSignal {
@@ -36,6 +52,11 @@ export class JobContext implements RunContext<unknown, object> {
   // Getters, not methods: handlers take them out of the object, and they must still know their attempt.
   get progress(): RunContext<unknown, object>['progress'] {
     return (done, total, note) => this.#reporter.progress(this.#attempt, done, total, note)
+  }
+
+  get commit(): RunContext<unknown, object>['commit'] {
+    const { core, attempt, definition } = this.#parts
+    return (write) => commitAttempt(core, attempt, definition, write)
   }
 
   get snooze(): (delay: Parameters<RunContext<unknown, object>['snooze']>[0]) => Snooze {

@@ -2,6 +2,7 @@
  * One attempt, as a pipeline: find the handler, read the input, run the handler inside the middleware, and say how it
  * ended. Never throws: whatever happens is an outcome.
  */
+import type { Core } from '../client/core.ts'
 import { currentJob } from '../client/current-job.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
@@ -10,6 +11,7 @@ import { runInside } from '../job/middleware.ts'
 import { checkOutput, encodeResult, parseInput } from '../job/payload.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { formatDuration } from '../std/duration.ts'
+import type { CompletedSettlement } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
 import { JobContext, jobInfo, SnoozeRequest } from './context.ts'
 import type { Reporter } from './reporter.ts'
@@ -17,21 +19,28 @@ import type { Reporter } from './reporter.ts'
 type Jobs = ReadonlyMap<string, JobDefinition>
 
 /** Null where the attempt lost its lease: it has no outcome. */
-export async function execute(attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome | null> {
+export async function execute(
+  core: Core,
+  attempt: Attempt,
+  jobs: Jobs,
+  reporter: Reporter,
+): Promise<Outcome | null> {
   try {
-    const returned = await currentJob.run(attempt, runHandler, attempt, jobs, reporter)
+    const returned = await currentJob.run(attempt, runHandler, core, attempt, jobs, reporter)
+    if (attempt.committed !== undefined) return committed(attempt.committed)
     if (attempt.unhandledRejection !== undefined) return failed(attempt.unhandledRejection.reason)
     if (attempt.phase === 'lost') return null
     return returned
   } catch (thrown) {
-    return outcomeOf(attempt, thrown)
+    return attempt.committed === undefined ? outcomeOf(attempt, thrown) : committed(attempt.committed)
   }
 }
 
-async function runHandler(attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome> {
+async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome> {
   const definition = handlerFor(attempt, jobs)
   const input = await readInput(attempt, definition)
-  const run = (ctx: object): unknown => definition.run(new JobContext(attempt, reporter, input, ctx))
+  const run = (ctx: object): unknown =>
+    definition.run(new JobContext({ core, attempt, reporter, definition }, input, ctx))
   const returned =
     definition.middleware.length === 0
       ? await run(NOTHING_ADDED)
@@ -65,6 +74,11 @@ function readInput(attempt: Attempt, { schema, name }: JobDefinition): unknown {
 function succeeded(returned: unknown): Outcome {
   const { json, dropped } = encodeResult(returned)
   return { type: 'succeeded', result: json, resultDropped: dropped }
+}
+
+/** What it has committed is what it came to. */
+function committed({ result, resultDropped }: CompletedSettlement): Outcome {
+  return { type: 'succeeded', result, resultDropped }
 }
 
 function failed(thrown: unknown): Outcome {

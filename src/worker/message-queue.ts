@@ -4,14 +4,15 @@
  */
 import type { Core } from '../client/core.ts'
 import { jobHandle, type Handle } from '../client/handle.ts'
+import { withoutTx } from '../client/job.ts'
 import { refuseUnknown } from '../client/options.ts'
+import type { EnqueueOptions } from '../client/types.ts'
 import { HoldfastError, RetryIn } from '../errors.ts'
 import type { JobInfo } from '../job/context.ts'
 import { readJobName, type JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
 import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
-import type { EnqueueOptions } from '../job/new-job.ts'
 import { readWhole } from '../job/numbers.ts'
 import { encodeResult } from '../job/payload.ts'
 import { PRIORITY_LEVELS } from '../job/rank.ts'
@@ -88,6 +89,7 @@ export class MessageQueue {
       core,
       leaseMs: LEASE_MS,
       callTimeoutMs: CALL_TIMEOUT_MS,
+      running: this.#held,
       openTokens: () => new Set([...this.#held].map((attempt) => attempt.token)),
       onLost: (tokens) => this.#lose(tokens),
       onCancel: (notice) => this.#cancel(notice),
@@ -96,10 +98,11 @@ export class MessageQueue {
     })
   }
 
-  async send(payload: unknown, options: SendOptions = {}): Promise<Handle<unknown>> {
-    const { name = 'message', ...rest } = options
+  async send(payload: unknown, given: SendOptions = {}): Promise<Handle<unknown>> {
+    const { name = 'message', ...rest } = given
+    const { tx, options } = withoutTx(rest)
     const definition = this.#definition(readJobName(name))
-    const { id, outcome } = await this.#core.enqueuer.one({ definition, input: payload, options: rest })
+    const { id, outcome } = await this.#core.enqueuer.one({ definition, input: payload, options }, tx)
     return jobHandle(this.#core, id, name, outcome)
   }
 
@@ -198,6 +201,7 @@ export class MessageQueue {
     const attempt = new Attempt(job, lease, position, this.#session.worker, nowMs)
     attempt.begin(nowMs, timeoutOf(this.#core, job, this.#core.definition(job.name)))
     this.#held.add(attempt)
+    this.#session.started(attempt)
     this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
     this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
     return this.#message(attempt)
@@ -238,6 +242,7 @@ export class MessageQueue {
   async #settle(attempt: Attempt, outcome: Outcome): Promise<void> {
     attempt.phase = 'settled'
     this.#held.delete(attempt)
+    this.#session.ended(attempt)
     const base = this.#core.definition(attempt.job.name)?.retry ?? this.#core.settings.retry
     const policy = withOverrides(base, attempt)
     const pending = settle(this.#core, attempt, outcome, policy)
@@ -253,6 +258,7 @@ export class MessageQueue {
   #holdOn(attempt: Attempt): void {
     attempt.phase = 'running'
     this.#held.add(attempt)
+    this.#session.started(attempt)
     this.#timeouts.set(attempt, attempt.timeoutAtMs)
   }
 
@@ -283,6 +289,7 @@ export class MessageQueue {
       attempt.phase = 'lost'
       attempt.stop('lease_lost', 'The lease was taken away: somebody else has the message by now.')
       this.#held.delete(attempt)
+      this.#session.ended(attempt)
       this.#core.events.emit('job.lost', attempt.end(attempt.runMs(this.#core.clock.monotonicMs())))
     }
     this.#session.forget(tokens)

@@ -10,15 +10,20 @@ import type {
   CancelNotice,
   ClaimRequest,
   Lease,
+  Pulse,
   Report,
   SettleAnswer,
   SettleRequest,
 } from '../stores/store.ts'
+import type { Attempt } from './attempt.ts'
+import { LoopWatch } from './loop-watch.ts'
 
 export interface SessionParts {
   readonly core: Core
   readonly leaseMs: number
   readonly callTimeoutMs: number
+  /** What runs in this worker's name. */
+  readonly running: ReadonlySet<Attempt>
   /** The tokens under which something is still to be settled that was never sent. */
   readonly openTokens: () => ReadonlySet<Token>
   /** These leases are gone: whatever runs under them must stop, and nothing of it may be written. */
@@ -44,6 +49,11 @@ export class Session {
   /** Whether the store has been told of this incarnation. */
   #registered = false
   #sureUntilMs = 0
+  /** When the newest heartbeat that was answered had been sent. */
+  #lastBeatMs = 0
+  /** Renews the lease while this loop is blocked, where the store can. */
+  #pulse: Pulse | null = null
+  readonly #loop: LoopWatch
   #stopped = false
   #beating: Promise<void> | undefined
   #registering: Promise<void> | undefined
@@ -56,6 +66,17 @@ export class Session {
     this.#parts = parts
     this.#worker = parts.core.ids.worker()
     this.#bell = new Bell(parts.core.clock)
+    const { clock, events } = parts.core
+    this.#loop = new LoopWatch({
+      clock,
+      leaseMs: parts.leaseMs,
+      running: parts.running,
+      lastBeatMs: () => this.#lastBeatMs,
+      onBlocked: (blockedMs, suspects) => {
+        const jobs = suspects.map(({ job: { id, name } }) => ({ id, job: name }))
+        events.emit('worker.blocked', { worker: this.#worker, blockedMs, jobs })
+      },
+    })
   }
 
   get worker(): WorkerId {
@@ -64,6 +85,7 @@ export class Session {
 
   /** Whether the lease certainly stands, so that a job may be started. */
   get sure(): boolean {
+    this.#heedPulse()
     return this.#parts.core.clock.monotonicMs() < this.#sureUntilMs
   }
 
@@ -71,6 +93,16 @@ export class Session {
     const { connection } = this.#parts.core
     await this.#register((doing, work) => connection.persist(doing, work))
     this.#beating = this.#beat()
+  }
+
+  /** A handler starts, and has what time it may take. */
+  started(attempt: Attempt): void {
+    this.#loop.started(attempt)
+  }
+
+  /** A handler has returned. */
+  ended(attempt: Attempt): void {
+    this.#loop.ended(attempt)
   }
 
   /** Beats now rather than at the next turn. */
@@ -127,6 +159,7 @@ export class Session {
     this.#bell.ring()
     await this.#beating
     await this.#registering?.catch(() => undefined)
+    this.#endPulse()
     const { core, callTimeoutMs } = this.#parts
     // A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue.
     await core.connection
@@ -141,7 +174,27 @@ export class Session {
     await call('register the worker', (store) => store.register(worker, leaseMs))
     if (worker !== this.#worker) return
     this.#registered = true
+    this.#lastBeatMs = sentMs
     this.#renewed(sentMs)
+    this.#beginPulse()
+  }
+
+  #beginPulse(): void {
+    const { core, leaseMs } = this.#parts
+    this.#pulse = core.connection.store.keepAlive?.(this.#worker, leaseMs) ?? null
+    if (this.#pulse !== null) this.#loop.begin(this.#pulse)
+  }
+
+  #endPulse(): void {
+    this.#pulse = null
+    this.#loop.end()
+  }
+
+  /** What was renewed while this loop was busy counts as well. */
+  #heedPulse(): void {
+    const pulse = this.#pulse
+    if (pulse === null || this.#parts.core.clock.monotonicMs() < this.#sureUntilMs) return
+    if (pulse.alive) this.#renewed(pulse.sentMs)
   }
 
   /** A heartbeat, or what stands in for it while the store does not know this incarnation yet. */
@@ -188,6 +241,7 @@ export class Session {
     )
     if (worker !== this.#worker) return
     if (!answer.alive) return this.#die(worker)
+    this.#lastBeatMs = sentMs
     this.#renewed(sentMs)
     this.#noteStrangers(answer.tokens, sentMs)
     this.#noteLost(openBefore, answer.tokens)
@@ -234,6 +288,7 @@ export class Session {
     this.#sureUntilMs = 0
     this.#known.clear()
     this.#strangers.clear()
+    this.#endPulse()
     this.#parts.onLost(lost)
     this.#parts.onReborn(worker, lost.size)
     this.#bell.ring()

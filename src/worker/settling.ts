@@ -60,7 +60,7 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: R
   const { job, token, position } = attempt
   const settlement = settlementFor(job, outcome, policy, core.random)
   const runMs = attempt.runMs(core.clock.monotonicMs())
-  return { attempt, outcome, request: { token, position, settlement, runMs } }
+  return { attempt, outcome, request: { token, position, settlement, runMs, forget: core.forgets } }
 }
 
 /** The policy of the definition with what the enqueue overrode, or that of jobs that this worker does not know. */

@@ -74,6 +74,7 @@ export class Worker {
       core,
       leaseMs: settings.leaseMs,
       callTimeoutMs: settings.callTimeoutMs,
+      running: this.#running,
       openTokens: () => this.#openTokens(),
       onLost: (tokens) => this.#lose(tokens),
       onCancel: (notice) => this.#cancel(notice),
@@ -209,6 +210,7 @@ export class Worker {
     const nowMs = this.#now()
     attempt.begin(nowMs, timeoutOf(this.#core, attempt.job, this.#settings.jobs.get(attempt.job.name)))
     this.#running.add(attempt)
+    this.#session.started(attempt)
     this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
     const { events } = this.#core
     if (events.has('job.started')) events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
@@ -216,11 +218,12 @@ export class Worker {
   }
 
   async #execute(attempt: Attempt): Promise<void> {
-    const outcome = await execute(attempt, this.#settings.jobs, this.#reporter)
+    const outcome = await execute(this.#core, attempt, this.#settings.jobs, this.#reporter)
     attempt.returned((late) =>
       this.#core.events.emit('job.unhandled', { ...attempt.facts, error: toError(late) }),
     )
     this.#running.delete(attempt)
+    this.#session.ended(attempt)
     this.#intake.noteFinished()
     if (outcome !== null) this.#conclude(attempt, outcome)
     if (this.#phase === 'running') this.#startWaiting()

@@ -7,7 +7,7 @@ import { HoldfastError } from '../../src/errors.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { withDeadline } from '../../src/std/deadline.ts'
 import { sqlState } from '../../src/stores/postgres/server-errors.ts'
-import type { Lease, SettleRequest, Store } from '../../src/stores/store.ts'
+import type { Lease, SettleRequest, Store, WakeUp } from '../../src/stores/store.ts'
 import type {
   Call,
   HistoryEvent,
@@ -80,11 +80,7 @@ export class History {
   }
 
   /** Records a handler from its start to its end. */
-  async run<T>(
-    node: string,
-    { job, fence, input }: HandlerFacts,
-    work: () => Promise<T>,
-  ): Promise<T> {
+  async run<T>(node: string, { job, fence, input }: HandlerFacts, work: () => Promise<T>): Promise<T> {
     const token = Number(fence)
     const worker = this.#granted.get(token)?.worker ?? 'unknown'
     const about = { type: 'run', node, worker, job: job.id, token, attempt: job.attempt } as const
@@ -116,16 +112,20 @@ function placeOf({ token, position }: { readonly token: number; readonly positio
   return `${token}/${position}`
 }
 
-/** What `performance.now()` lacks to the wall clock: read at the moment when that one goes on by a millisecond. */
+/**
+ * What `performance.now()` lacks to the wall clock, which tells whole milliseconds: every look at both says where it is
+ * at least and at most, however often we are interrupted, and a look at the turn of a millisecond says it best.
+ */
 function wallOffsetMs(): number {
-  const before = Date.now()
-  let now = before
-  let at = 0
-  while (now === before) {
-    at = performance.now()
-    now = Date.now()
+  let least = -Infinity
+  let most = Infinity
+  const until = performance.now() + 20
+  for (let before = performance.now(); before < until && most - least > 0.005; before = performance.now()) {
+    const wall = Date.now()
+    most = Math.min(most, wall + 1 - before)
+    least = Math.max(least, wall - performance.now())
   }
-  return now - at
+  return (least + most) / 2
 }
 
 export interface RecordedStoreOptions {
@@ -137,6 +137,8 @@ export interface RecordedStoreOptions {
    * moment sooner, so that the history never tells of an answer that the worker did not read.
    */
   readonly workerPatienceMs: number
+  /** Told of every wake-up, before whoever subscribed. */
+  readonly onHint?: (hint: WakeUp) => void
 }
 
 const SOONER_MS = 10
@@ -144,11 +146,7 @@ const SOONER_MS = 10
 export function recordedStore(real: Store, options: RecordedStoreOptions): Store {
   const { history, node } = options
   const workerPatienceMs = options.workerPatienceMs - SOONER_MS
-  const record = async <T>(
-    call: Call,
-    step: () => Promise<T>,
-    reply: (answer: T) => Reply,
-  ): Promise<T> => {
+  const record = async <T>(call: Call, step: () => Promise<T>, reply: (answer: T) => Reply): Promise<T> => {
     const { op, at } = history.begin(node, call)
     const isWorkers = call.kind === 'cycle' || call.kind === 'heartbeat'
     try {
@@ -205,7 +203,11 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
       ),
     report: (worker, reports) => other('report', () => real.report(worker, reports)),
     subscribe: async (listener) => {
-      const stop = await other('subscribe', () => real.subscribe(listener))
+      const tell = (hint: WakeUp): void => {
+        options.onHint?.(hint)
+        listener(hint)
+      }
+      const stop = await other('subscribe', () => real.subscribe(tell))
       return () => other('unsubscribe', stop)
     },
     upkeep: {

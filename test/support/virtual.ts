@@ -189,7 +189,7 @@ class ProcessClock implements Clock {
 }
 
 /** The store as one process sees it. Closing it closes the line, not the store that others share. */
-function storeOver(real: Store, line: Line, clock: ProcessClock): Store {
+function storeOver(real: Store, line: Line, clock: ProcessClock, extras: Pick<Store, 'keepAlive'>): Store {
   let closed = false
   const through = (method: string, args: readonly unknown[], perform: () => Promise<unknown>) => {
     if (closed) return Promise.reject(new Error('this line to the store is closed'))
@@ -208,6 +208,7 @@ function storeOver(real: Store, line: Line, clock: ProcessClock): Store {
       },
     })
   const facets: Partial<Store> = {
+    ...extras,
     upkeep: wrap(real.upkeep, 'upkeep.'),
     schedules: wrap(real.schedules, 'schedules.'),
     admin: wrap(real.admin, 'admin.'),
@@ -275,14 +276,17 @@ export class VirtualWorld {
     })
   }
 
+  /** `extras`: what the store of this process has besides, past the line. */
   process<const Queues extends Record<string, QueueConfig> = { default: QueueConfig }>(
     options: Options<Queues> = {},
+    extras: Pick<Store, 'keepAlive'> = {},
   ): Process<Extract<keyof Queues, string>> {
     const hf = holdfast({ logger: false, ...options })
     const clock = new ProcessClock(this.clock)
     const line = new Line(clock)
     const { random } = this
-    Hub.of(hf).core.moveTo({ store: storeOver(this.store, line, clock), clock, random })
+    const store = storeOver(this.store, line, clock, extras)
+    Hub.of(hf).core.moveTo({ store, clock, random })
     const process: Process<Extract<keyof Queues, string>> = {
       hf,
       line,
@@ -344,9 +348,10 @@ export class VirtualWorld {
 /** A world with one process in it. */
 export function alone<const Queues extends Record<string, QueueConfig> = { default: QueueConfig }>(
   options: Options<Queues> = {},
+  extras: Pick<Store, 'keepAlive'> = {},
 ): Process<Extract<keyof Queues, string>> & { readonly world: VirtualWorld } {
   const world = new VirtualWorld()
-  return { world, ...world.process(options) }
+  return { world, ...world.process(options, extras) }
 }
 
 // ── small things ─────────────────────────────────────────────────────────────

@@ -8,8 +8,8 @@ const OPTIONS = { throughput, latency }
 /** What we use of graphile-worker. */
 interface GraphileWorker {
   readonly Logger: new (factory: () => () => void) => object
-  makeWorkerUtils(options: object): Promise<Utils>
-  run(options: object): Promise<{ stop(): Promise<void> }>
+  readonly makeWorkerUtils: (options: object) => Promise<Utils>
+  readonly run: (options: object) => Promise<{ stop(): Promise<void> }>
 }
 
 interface Utils {

@@ -65,9 +65,9 @@ const answers: Answers = {
     return pacing.sent
   },
   async startWork(work) {
-    tally.reset(work.handlerMs ?? 0)
+    tally.begin(work.handlerMs ?? 0)
     if (work.refill === true) tally.onEach(LEVEL_TURN, refill)
-    progress = setInterval(() => say({ type: 'progress', started: tally.started }), PROGRESS_MS)
+    progress = setInterval(tellProgress, PROGRESS_MS)
     stopWorker = await library.work(tally.handler, work.concurrency)
   },
   async stopWork() {
@@ -108,7 +108,9 @@ async function pace(
     const atOnce = Math.max(1, Math.round(1.5 / gapMs))
     for (let count = 0; count < atOnce; count++) {
       const payload: Payload = { sentMs: nowMs(), pad: pads.one(SMALL_BYTES) }
-      const enqueued = library.enqueue(payload, { level, delayMs: 0 }).finally(() => underWay.delete(enqueued))
+      const enqueued = library
+        .enqueue(payload, { level, delayMs: 0 })
+        .finally(() => underWay.delete(enqueued))
       underWay.add(enqueued)
       sent++
     }
@@ -116,6 +118,15 @@ async function pace(
   }
   await Promise.all(underWay)
   return sent
+}
+
+let told = 0
+
+/** Only what is new: an idle worker shall cost what it costs. */
+function tellProgress(): void {
+  if (tally.started === told) return
+  told = tally.started
+  say({ type: 'progress', started: told })
 }
 
 function refill(): void {

@@ -11,15 +11,17 @@ export function nowMs(): number {
 
 export class Tally {
   started = 0
-  #firstMs = Number.NaN
+  #beganMs = Number.NaN
   #lastMs = Number.NaN
   #handlerMs = 0
   #waitsMs: number[] = []
   #every = Infinity
   #onEach: () => void = () => undefined
 
-  reset(handlerMs: number): void {
+  /** The worker is about to start. */
+  begin(handlerMs: number): void {
     this.started = 0
+    this.#beganMs = nowMs()
     this.#waitsMs = []
     this.#handlerMs = handlerMs
   }
@@ -32,7 +34,6 @@ export class Tally {
 
   readonly handler = ({ sentMs }: Payload): void | Promise<void> => {
     const now = nowMs()
-    if (this.started === 0) this.#firstMs = now
     this.#lastMs = now
     this.started++
     if (sentMs !== undefined) this.#waitsMs.push(now - sentMs)
@@ -43,7 +44,7 @@ export class Tally {
   result(): WorkResult {
     return {
       started: this.started,
-      firstMs: this.#firstMs,
+      beganMs: this.#beganMs,
       lastMs: this.#lastMs,
       waitsMs: this.#waitsMs,
     }

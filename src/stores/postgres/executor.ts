@@ -10,7 +10,10 @@ export interface Statement {
   /** Names the prepared statement; no two texts share one. */
   readonly name: string
   readonly text: string
-  /** How long it may take, where that is less than the executor allows. */
+  /**
+   * How long it may take, and wait for a connection before that, where that is less than the executor allows. A claim
+   * that is sent when its worker has given up on it leases jobs that nobody runs.
+   */
   readonly timeoutMs?: number
 }
 
@@ -20,6 +23,15 @@ export interface Queryable {
   script(sql: string): Promise<void>
 }
 
+/** What a handler writes through: the shape of a client of `pg`, so that whatever takes one takes it. */
+export interface TransactionHandle {
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: unknown[] }>
+}
+
+export interface Transaction extends Queryable {
+  readonly handle: TransactionHandle
+}
+
 export interface Executor extends Queryable {
   /** Connects, and tells what it found. Safe to call again. Rejects where the database cannot be used. */
   open(): Promise<ServerFacts>
@@ -27,7 +39,7 @@ export interface Executor extends Queryable {
    * Runs statements in one transaction on one connection (read committed); commits when `work` resolves, rolls back
    * when it rejects. Deadlocks and serialization failures (40P01, 40001) are tried again as a whole a few times.
    */
-  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
   /**
    * Listens on a channel until stopped. `onGap` is called whenever notices may have been missed (the connection was
    * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.

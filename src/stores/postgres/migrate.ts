@@ -31,15 +31,23 @@ const LOCK: Statement = {
   text: "select pg_advisory_xact_lock(hashtextextended('holdfast migrations ' || $1::text, 0))",
 }
 
+/**
+ * By a look into the catalogue itself: to_regclass would answer from what the session remembers, and who has waited for
+ * the lock remembers that there was nothing.
+ */
+const LOOK: Statement = {
+  name: 'hf_migrate_look',
+  text: `select exists (
+    select from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = $1::text and relname = $2::text
+  ) as there`,
+}
+
 async function appliedVersions(db: Queryable, names: Names): Promise<number[]> {
-  const table = render('holdfast.migration', names)
-  const [ledger] = await db.query<{ there: boolean }>(
-    { name: 'hf_migrate_look', text: 'select to_regclass($1::text) is not null as there' },
-    [table],
-  )
+  const [ledger] = await db.query<{ there: boolean }>(LOOK, [names.schema, `${names.prefix}migration`])
   if (ledger?.there !== true) return []
   const rows = await db.query<{ version: number }>(
-    { name: 'hf_migrate_applied', text: `select version from ${table} order by version` },
+    { name: 'hf_migrate_applied', text: render('select version from holdfast.migration order by version', names) },
     [],
   )
   return rows.map(({ version }) => version)

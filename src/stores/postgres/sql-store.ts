@@ -17,6 +17,7 @@ import type { Names } from './names.ts'
 import { sqlSchedules } from './schedules.ts'
 import { statementsFor } from './statements.ts'
 import { sendThrough, sendWithin } from './tx/handle.ts'
+import { commit } from './tx/commit.ts'
 import { sqlTransactions } from './tx/transactions.ts'
 import { sqlUpkeep } from './upkeep.ts'
 import { WakeUps } from './wake-ups.ts'
@@ -71,7 +72,10 @@ export function sqlStore(parts: SqlStoreParts): Store {
     upkeep: sqlUpkeep(executor, statements, random),
     schedules: sqlSchedules(executor, statements),
     admin: sqlAdmin(executor, statements),
-    transactions: sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough),
+    transactions: {
+      ...sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough),
+      commit: (request, write) => commit(executor, statements, request, write),
+    },
   }
 }
 

@@ -18,6 +18,8 @@ const TEXTS = {
   cycle: `select * from holdfast.cycle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::integer[],
     $5::text::text[], $6::text::bigint[], $7::text::bigint[], $8::text::text[], $9::text::boolean[], $10::boolean,
     $11::text, $12::integer, $13::text::smallint[], $14::text::bigint[])`,
+  settle: `select holdfast.settle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::integer[], $5::text::text[],
+    $6::text::bigint[], $7::text::bigint[], $8::text::text[], $9::text::boolean[], $10::boolean) as settled`,
   wasFinished: 'select token, finished from holdfast.was_finished($1::text::bigint[])',
   heartbeat: 'select * from holdfast.heartbeat($1::uuid, $2::text::bigint[])',
   report: 'select holdfast.report($1::uuid, $2::text::json, $3::integer)',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { root } from '../../support/tree.ts'
-import { holdfastCli, type Child } from './child.ts'
+import { Child, holdfastCli } from './child.ts'
 
 export interface Project {
   readonly folder: string
@@ -13,6 +13,8 @@ export interface Project {
   readonly files: () => string[]
   readonly work: (file: string, ...args: string[]) => Child
   readonly run: (...args: string[]) => Child
+  /** A file as a program of its own. */
+  readonly node: (file: string) => Child
 }
 
 export function project(): Project {
@@ -30,5 +32,6 @@ export function project(): Project {
     files: () => readdirSync(folder).toSorted(),
     work: (file, ...args) => run('work', file, ...args),
     run,
+    node: (file) => new Child(process.execPath, [file], { cwd: folder }),
   }
 }

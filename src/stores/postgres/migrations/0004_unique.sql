@@ -65,7 +65,12 @@ declare
   v_now constant bigint := holdfast.now_ms();
   v_job record;
 begin
-  if p_on_conflict = 'ignore' then return 'duplicate'; end if;
+  if p_on_conflict = 'ignore' then
+    -- Its claim would free the key, and so wait for the end of this transaction: locked as well, it is passed over.
+    perform from holdfast.ready as waiting where waiting.id = p_holder for key share skip locked;
+    perform from holdfast.scheduled as waiting where waiting.id = p_holder for key share skip locked;
+    return 'duplicate';
+  end if;
   select * into v_job from holdfast.take_waiting(p_holder);
   if v_job.body is null then return 'duplicate'; end if;
   if p_on_conflict = 'reschedule' then
@@ -107,8 +112,25 @@ begin
     order by job ->> 'key' collate "C", place
   loop
     v_holder := null;
+    v_outcome := null;
     if v_job.key is not null then
-      v_holder := holdfast.take_key(v_job.key, v_job.id, (v_job.body ->> 9)::bigint);
+      -- A holder that is to be left alone is looked at without a lock on the key, for which its settle, and with that all
+      -- that its worker does, would have to wait until the caller's transaction ends. Not where its claim frees the key:
+      -- then this transaction must come before the claim. Nor where a look may be out of date.
+      if current_setting('transaction_isolation') = 'read committed' then
+        select held.job, 'duplicate' into v_holder, v_outcome from holdfast.unique_key as held
+        where held.key = v_job.key and (held.until is null or held.until > v_now)
+          and not exists (
+            select from holdfast.ready as waiting
+            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 9 = '-1')
+          ) and not exists (
+            select from holdfast.scheduled as waiting
+            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 9 = '-1')
+          );
+      end if;
+      if v_holder is null then
+        v_holder := holdfast.take_key(v_job.key, v_job.id, (v_job.body ->> 9)::bigint);
+      end if;
     end if;
     if v_holder is null then
       perform holdfast.put_waiting(v_job.id, v_job.queue, v_job.due, v_now, 0, 0, null, v_job.body);
@@ -116,7 +138,7 @@ begin
         insert into holdfast.payload (id, body) values (v_job.id, v_job.payload);
       end if;
       v_outcome := 'inserted';
-    else
+    elsif v_outcome is null then
       v_outcome := holdfast.meet_holder(v_holder, v_job.on_conflict, v_job.key, v_job.queue, v_job.due, v_job.body,
         v_job.payload);
     end if;

@@ -6,12 +6,11 @@ import { HoldfastError } from '../../../errors.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { parserOf } from '../results.ts'
-import type { SqlValue } from '../executor.ts'
 
 export interface PgQuery {
   readonly text: string
   readonly name?: string
-  readonly values?: SqlValue[]
+  readonly values?: unknown[]
   readonly types?: PgTypes
 }
 

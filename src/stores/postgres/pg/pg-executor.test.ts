@@ -162,7 +162,7 @@ describe('what an executor cannot use', () => {
   })
 
   test('is a standby, for now, and a server that is too old, for good', () => {
-    const state = { version: 170_002, recovering: false, readOnly: false }
+    const state = { version: 170_002, recovering: false, readOnly: false, isolation: 'read committed' }
     expect(checkServer(state)).toEqual({ version: 170_002 })
     expect(() => checkServer({ ...state, recovering: true })).toThrowError(
       expect.objectContaining({ code: 'HF_STORE_UNREACHABLE', message: expect.stringContaining('standby') }),
@@ -170,6 +170,27 @@ describe('what an executor cannot use', () => {
     expect(() => checkServer({ ...state, version: 120_015 })).toThrowError(
       expect.objectContaining({ code: 'HF_BAD_STORE', message: expect.stringContaining('PostgreSQL 12;') }),
     )
+  })
+
+  test('is not one that isolates transactions otherwise: each statement takes one of its own', async () => {
+    const strict = await freshDatabase(sharedPostgres(18))
+    try {
+      const name = new URL(strict.url).pathname.slice(1)
+      await connect({ connectionString: strict.url }).script(
+        `alter database ${name} set default_transaction_isolation = 'repeatable read'`,
+      )
+      const notices: string[] = []
+      const executor = connect({ connectionString: strict.url, onNotice: (line) => notices.push(line) })
+      await executor.open()
+      await executor.open()
+      const level = sql('level', `select current_setting('transaction_isolation') as level`)
+      expect(await executor.query(level, [])).toEqual([{ level: 'read committed' }])
+      expect(await executor.transaction((tx) => tx.query(level, []))).toEqual([{ level: 'read committed' }])
+      expect(notices).toEqual([expect.stringContaining('"repeatable read" by default')])
+    } finally {
+      await Promise.all(opened.splice(0).map((executor) => executor.close()))
+      await strict.drop()
+    }
   })
 
   test('is a connection string that cannot be read, whose password is not told', async () => {

@@ -8,7 +8,7 @@ import type { Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import type { Random } from '../../../std/random.ts'
 import { retryWhile } from '../conflicts.ts'
-import type { Executor, Listening, Queryable, ServerFacts, SqlValue, Statement } from '../executor.ts'
+import type { Executor, Listening, ServerFacts, SqlValue, Statement, Transaction } from '../executor.ts'
 import { isConflict, isStalePlan } from '../server-errors.ts'
 import { Connector, loadPg, resultTypes } from './driver.ts'
 import type { PgModule } from './driver.ts'
@@ -51,6 +51,8 @@ class PgExecutor implements Executor {
   #opening: Promise<ServerFacts> | undefined
   #closing: Promise<void> | undefined
   #saidDeaf = false
+  /** Whether a statement by itself runs at read committed, as all of ours need to: they lock first and look then. */
+  #isReadCommitted = true
 
   constructor(settings: PgSettings, parts: PgParts) {
     const { clock, random, load } = parts
@@ -84,11 +86,12 @@ class PgExecutor implements Executor {
   }
 
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
+    if (!this.#isReadCommitted) return this.transaction((tx) => tx.query<Row>(statement, values))
     const run = (session: Session): Promise<Row[]> => this.#run<Row>(session, statement, values)
-    return this.#retried(() => this.#withSession(run, statement.patienceMs))
+    return this.#retried(() => this.#withSession(run, this.#timeoutMs(statement)))
   }
 
-  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     return this.#retried(() =>
       this.#withSession((session) =>
         transact(
@@ -140,7 +143,17 @@ class PgExecutor implements Executor {
 
   async #ask(): Promise<ServerFacts> {
     const [state] = await this.query<ServerState>(askServer, [])
-    return checkServer(state)
+    const facts = checkServer(state)
+    this.#noteIsolation(state?.isolation)
+    return facts
+  }
+
+  #noteIsolation(level = 'read committed'): void {
+    if (level === 'read committed' || !this.#isReadCommitted) return
+    this.#isReadCommitted = false
+    this.#settings.onNotice(
+      `Statements run at "${level}" by default here: each of ours takes a transaction at "read committed" of its own, somewhat slower. Set default_transaction_isolation to 'read committed' for this role to spare that.`,
+    )
   }
 
   async #notify(channel: string, payload: string): Promise<void> {
@@ -172,8 +185,12 @@ class PgExecutor implements Executor {
         types: resultTypes,
         ...(name === undefined ? {} : { name }),
       },
-      Math.min(this.#settings.queryTimeoutMs, statement.timeoutMs ?? Infinity),
+      this.#timeoutMs(statement),
     )
     return rows as Row[]
+  }
+
+  #timeoutMs({ timeoutMs = Infinity }: Statement): number {
+    return Math.min(this.#settings.queryTimeoutMs, timeoutMs)
   }
 }

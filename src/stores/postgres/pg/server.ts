@@ -7,13 +7,16 @@ export interface ServerState {
   readonly version: number
   readonly recovering: boolean
   readonly readOnly: boolean
+  /** What a statement by itself runs at. */
+  readonly isolation: string
 }
 
 export const askServer: Statement = {
   name: 'server',
   text: `select current_setting('server_version_num')::int as version,
                 pg_is_in_recovery() as recovering,
-                current_setting('transaction_read_only') = 'on' as "readOnly"`,
+                current_setting('transaction_read_only') = 'on' as "readOnly",
+                current_setting('transaction_isolation') as isolation`,
 }
 
 const OLDEST = 130_000

@@ -1,6 +1,6 @@
 /** One transaction on one session: what is done in it counts as a whole, or not at all, or is said to be unknown. */
 import { HoldfastError } from '../../../errors.ts'
-import type { Queryable, SqlValue, Statement } from '../executor.ts'
+import type { SqlValue, Statement, Transaction, TransactionHandle } from '../executor.ts'
 import { sqlState, endsConnection } from '../server-errors.ts'
 import { unreachable } from './driver.ts'
 import type { Session } from './session.ts'
@@ -16,9 +16,9 @@ export interface TransactionParts {
 
 const ROLLBACK_MS = 5_000
 
-export async function transact<T>(parts: TransactionParts, work: (tx: Queryable) => Promise<T>): Promise<T> {
+export async function transact<T>(parts: TransactionParts, work: (tx: Transaction) => Promise<T>): Promise<T> {
   const { session, timeoutMs, isWorthRetrying } = parts
-  const tx = new Transaction(parts)
+  const tx = new OpenTransaction(parts)
   // Said aloud: a database may have another level by default.
   await session.run({ text: 'begin isolation level read committed' }, timeoutMs)
   let result: T
@@ -35,7 +35,7 @@ export async function transact<T>(parts: TransactionParts, work: (tx: Queryable)
   return result
 }
 
-class Transaction implements Queryable {
+class OpenTransaction implements Transaction {
   readonly #parts: TransactionParts
   over = false
   /** The first error that the server gave: from then on the transaction can only be rolled back. */
@@ -47,6 +47,14 @@ class Transaction implements Queryable {
 
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
     return this.#do(statement.name, () => this.#parts.run<Row>(this.#parts.session, statement, values))
+  }
+
+  readonly handle: TransactionHandle = {
+    // With the driver's own types and none of our names: these statements are somebody else's.
+    query: (text, values = []) =>
+      this.#do('a statement', () =>
+        this.#parts.session.run({ text, values: [...values] }, this.#parts.timeoutMs),
+      ),
   }
 
   async script(sql: string): Promise<void> {
@@ -65,7 +73,7 @@ class Transaction implements Queryable {
   }
 }
 
-async function commit(session: Session, timeoutMs: number, tx: Transaction): Promise<void> {
+async function commit(session: Session, timeoutMs: number, tx: OpenTransaction): Promise<void> {
   // Lost before the commit was sent: certainly undone.
   if (session.broken !== undefined) throw session.broken
   let answer

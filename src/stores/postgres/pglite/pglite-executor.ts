@@ -12,7 +12,8 @@ import { formatDuration } from '../../../std/duration.ts'
 import { systemRandom } from '../../../std/random.ts'
 import type { Random } from '../../../std/random.ts'
 import { retryWhile } from '../conflicts.ts'
-import type { Executor, Listening, Queryable, ServerFacts, SqlValue, Statement } from '../executor.ts'
+import type { Executor, Listening, ServerFacts, SqlValue, Statement, Transaction } from '../executor.ts'
+import { textArray } from '../literals.ts'
 import { Slots } from '../slots.ts'
 import { isConflict, isLostStatement, isStalePlan } from '../server-errors.ts'
 import { holdDirectory } from './data-directory.ts'
@@ -62,7 +63,7 @@ interface Listener {
   readonly onGap: () => void
 }
 
-interface Transaction {
+interface RunningTransaction {
   over: boolean
   /** The first error of a statement: from then on it can only be rolled back. */
   failure: Error | undefined
@@ -81,11 +82,11 @@ class PgliteExecutor implements Executor {
   readonly #timeoutMs: number
   readonly #turn: Slots
   /** Which transaction the code that is running belongs to. */
-  readonly #inside = new AsyncLocalStorage<Transaction | undefined>()
+  readonly #inside = new AsyncLocalStorage<RunningTransaction | undefined>()
   readonly #channels = new Map<string, Set<Listener>>()
   #starting: Promise<Running> | undefined
   #closing: Promise<void> | undefined
-  #current: Transaction | undefined
+  #current: RunningTransaction | undefined
   #yieldedMs = -Infinity
   #lookedMs = systemClock.monotonicMs()
 
@@ -107,7 +108,7 @@ class PgliteExecutor implements Executor {
     )
   }
 
-  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     this.#refuseInside('begin another transaction')
     return this.#retried(() => this.#inTurn(({ database }) => this.#transact(database, work)))
   }
@@ -200,11 +201,11 @@ class PgliteExecutor implements Executor {
     }
   }
 
-  async #transact<T>(database: Database, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  async #transact<T>(database: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
     this.#rows(await database.script('begin isolation level read committed'))
     let abort: (reason: Error) => void = () => undefined
     const aborted = new Promise<never>((_, reject) => (abort = reject))
-    const transaction: Transaction = { over: false, failure: undefined, abort }
+    const transaction: RunningTransaction = { over: false, failure: undefined, abort }
     this.#current = transaction
     try {
       const done = this.#inside.run(transaction, () => work(this.#queryableIn(transaction, database)))
@@ -227,7 +228,7 @@ class PgliteExecutor implements Executor {
     }
   }
 
-  #queryableIn(transaction: Transaction, database: Database): Queryable {
+  #queryableIn(transaction: RunningTransaction, database: Database): Transaction {
     const run = async <Row>(what: string, send: () => Promise<Answer>): Promise<Row[]> => {
       // Its deadline needs a turn of the loop, too.
       await this.#yield()
@@ -239,10 +240,16 @@ class PgliteExecutor implements Executor {
     return {
       query: (statement, values) => run(statement.name, () => database.query(statement, values)),
       script: async (sql) => void (await run('a script', () => database.script(sql))),
+      handle: {
+        query: async (text, values = []) => ({
+          // Under one name, which the next statement takes over.
+          rows: await run('a statement', () => database.query({ name: 'handler', text }, values.map(asSqlValue))),
+        }),
+      },
     }
   }
 
-  async #commit(database: Database, { failure }: Transaction): Promise<void> {
+  async #commit(database: Database, { failure }: RunningTransaction): Promise<void> {
     let answer
     try {
       answer = await database.script('commit')
@@ -329,6 +336,17 @@ class PgliteExecutor implements Executor {
       `The embedded database has one connection, and a transaction holds it: to ${doing} from inside would wait for itself for ever.`,
     )
   }
+}
+
+/** What a handler passes, as `pg` would write it. */
+function asSqlValue(value: unknown): SqlValue {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value
+  if (typeof value === 'bigint') return String(value)
+  if (value instanceof Date) return value.toISOString()
+  if (value instanceof Uint8Array) return `\\x${Buffer.from(value).toString('hex')}`
+  if (Array.isArray(value)) return textArray(value.map((item) => (item === null ? null : String(asSqlValue(item)))))
+  return JSON.stringify(value)
 }
 
 /** One connection meets no deadlock, but what it has prepared may be out of date. */

@@ -246,10 +246,11 @@ describe('the thread', () => {
 
   test('that does not end is ended', async () => {
     const deaf = `require('node:worker_threads').parentPort.on('message', () => undefined)`
-    const { pulses } = openPulses({ startThread: () => new Thread(deaf, { eval: true }) })
+    const thread = new Thread(deaf, { eval: true })
+    const { pulses } = openPulses({ startThread: () => thread })
     await keep(pulses)
     await pulses.close()
-    expect(process.getActiveResourcesInfo()).not.toContain('MessagePort')
+    expect(thread.threadId).toBe(-1)
   })
 })
 

@@ -105,13 +105,13 @@ export class Pulses {
     this.#startFromMs = clock.monotonicMs() + RESTART_MS
     try {
       const thread = startThread({ connectionString, renew: render(RENEW, names) })
-      // It serves the process, and is no reason for it to go on.
-      thread.unref()
       thread.on('error', (error) => this.#complain(error.message))
       thread.on('message', ({ why }: FromPulseThread) => this.#complain(why))
       thread.on('exit', () => {
         if (this.#thread === thread) this.#thread = undefined
       })
+      // It serves the process, and is no reason for it to go on. Last, because a listener for messages is one.
+      thread.unref()
       this.#thread = thread
       for (const kept of this.#kept.values()) this.#tell({ type: 'keep', ...kept })
     } catch (error) {

@@ -26,7 +26,7 @@ export function sendWithin(tx: unknown): Send {
   const send = isPlain ? pg(tx) : undefined
   if (send !== undefined) return send
   throw new HoldfastError('HF_BAD_OPTION', '{ tx } is not a transaction on the embedded database.', {
-    hint: 'Nothing but Holdfast has that database open. To enqueue together with changes to tables of your own, have both in one PostgreSQL.',
+    hint: "Nothing but Holdfast has that database open: pass the tx that a handler's commit() gives. To enqueue together with changes to tables of your own, have both in one PostgreSQL.",
   })
 }
 

@@ -6,7 +6,10 @@ import { onlyJson } from './result.ts'
 import type { Send } from './shape.ts'
 
 /** `sendBy` knows the handles that the store takes, and refuses all others. */
-export function sqlTransactions(statements: Statements, sendBy: (tx: unknown) => Send): Transactions {
+export function sqlTransactions(
+  statements: Statements,
+  sendBy: (tx: unknown) => Send,
+): Pick<Transactions, 'enqueue'> {
   return {
     async enqueue(tx, flush) {
       const send = sendBy(tx)

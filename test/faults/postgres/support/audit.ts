@@ -1,7 +1,8 @@
 /**
  * The store's own moves, as the checker wants them: triggers on its tables write down every row that comes, goes or
  * changes, in the same transaction as the row itself. So the audit has what was committed, all of it and nothing else,
- * also across a crash of the server; and because whatever concerns one job is ordered by locks, so are its rows here.
+ * also across a crash of the server. Each transaction is stamped when it commits: whoever waits for what it has locked is
+ * stamped later.
  */
 import { withClient } from '../../../support/servers/client.ts'
 import type { TimedEvent } from '../../../support/recorded-store.ts'
@@ -13,20 +14,21 @@ const INSTALL = `
   create schema audit;
   create table audit.entry (
     seq bigint generated always as identity primary key,
-    tx bigint not null,
-    at double precision not null,
+    tx bigint not null default txid_current(),
     statement text,
     relation text not null,
     op text not null,
     old jsonb,
     new jsonb
   );
+  create table audit.commit (
+    tx bigint primary key default txid_current(),
+    at double precision not null default extract(epoch from clock_timestamp()) * 1000
+  );
   create function audit.note() returns trigger language plpgsql as $$
   begin
-    insert into audit.entry (tx, at, statement, relation, op, old, new)
+    insert into audit.entry (statement, relation, op, old, new)
     values (
-      txid_current(),
-      extract(epoch from clock_timestamp()) * 1000,
       -- What the client sent: the first of our names in it.
       substring(current_query() from '"holdfast"\\."(\\w+)"'),
       tg_argv[0],
@@ -36,6 +38,13 @@ const INSTALL = `
     );
     return null;
   end $$;
+  create function audit.stamp() returns trigger language plpgsql as $$
+  begin
+    insert into audit.commit default values on conflict do nothing;
+    return null;
+  end $$;
+  create constraint trigger stamp after insert on audit.entry
+  deferrable initially deferred for each row execute function audit.stamp();
   ${TABLES.map(
     (table) =>
       `create trigger audit after insert or update or delete on holdfast.${table}
@@ -54,7 +63,8 @@ export async function readAudit(url: string, settlementOf: SettlementOf): Promis
     url,
     (client) =>
       client.query<Entry>(
-        'select seq::int, tx::int, at, statement, relation, op, old, new from audit.entry order by seq',
+        `select seq::int, tx::int, at, statement, relation, op, old, new
+         from audit.entry join audit.commit using (tx) order by at, tx, seq`,
       ),
     30_000,
   )

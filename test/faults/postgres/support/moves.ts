@@ -6,7 +6,7 @@ import type { TimedEvent } from '../../../support/recorded-store.ts'
 export interface Entry {
   readonly seq: number
   readonly tx: number
-  /** Milliseconds since 1970. */
+  /** When its transaction committed, in milliseconds since 1970. */
   readonly at: number
   /** The function or table that the client's statement names first. */
   readonly statement: string | null
@@ -58,14 +58,16 @@ interface Key {
   readonly until: number | null
 }
 
+/** In the order of the transactions, and in each in the order of its rows. */
 export function movesOf(entries: readonly Entry[], settlementOf: SettlementOf): TimedEvent[] {
   const writer = new Moves(settlementOf)
-  // Whoever waits for another's rows ends after it: so the last rows tell the order of the transactions.
-  const transactions = [...Map.groupBy(entries, ({ tx }) => tx).values()]
-  const ordered = transactions
-    .map((rows) => ({ rows, t: Math.max(...rows.map(({ at }) => at)), seq: rows.at(-1)?.seq ?? 0 }))
-    .sort((a, b) => a.t - b.t || a.seq - b.seq)
-  return ordered.flatMap(({ rows, t }) => writer.transaction(rows, t))
+  const transactions = new Map<number, Entry[]>()
+  for (const entry of entries) {
+    const rows = transactions.get(entry.tx)
+    if (rows === undefined) transactions.set(entry.tx, [entry])
+    else rows.push(entry)
+  }
+  return [...transactions.values()].flatMap((rows) => writer.transaction(rows, rows[0]?.at ?? 0))
 }
 
 class Moves {
@@ -153,9 +155,15 @@ class Moves {
     const key = body[8]
     if (key === null) return null
     const holder = this.#keys.get(key)
-    const held = holder?.job === job && (holder.until === null || holder.until > t)
-    return { key, hold: body[9] < 0 ? 'ready' : body[9] === 0 ? 'unfinished' : body[9], held }
+    const until = holder?.job === job ? earliest(holder.until ?? Infinity) : -Infinity
+    const hold = body[9] < 0 ? 'ready' : body[9] === 0 ? 'unfinished' : until - t
+    return { key, hold, held: until > t }
   }
+}
+
+/** The store rounds its clock to whole milliseconds: by a finer one, a time may be over that much sooner. */
+function earliest(ms: number): number {
+  return ms - 1
 }
 
 /** Where only the outcome is known. Nobody snoozes here. */
@@ -253,10 +261,10 @@ function othersOf({ relation, op, statement, old, new: now }: Entry, t: number):
   }
   if (relation !== 'worker') return []
   const { id: worker, expires_at: expiresAt } = row as { id: string; expires_at: number }
-  const byWorker = statement === 'worker'
-  if (op === 'DELETE') return [{ type: 'lease', t, what: byWorker ? 'retired' : 'gone', worker, expiresAt: null }]
-  // Whole milliseconds, rounded: by the store's clock it may be over half of one sooner.
-  return [{ type: 'lease', t, what: byWorker ? 'registered' : 'renewed', worker, expiresAt: expiresAt - 1 }]
+  if (op === 'DELETE')
+    return [{ type: 'lease', t, what: statement === 'worker' ? 'retired' : 'gone', worker, expiresAt: null }]
+  const what = op === 'INSERT' ? 'registered' : 'renewed'
+  return [{ type: 'lease', t, what, worker, expiresAt: earliest(expiresAt) }]
 }
 
 function senseless(job: string, what: string): Error {

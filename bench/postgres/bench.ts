@@ -1,0 +1,109 @@
+/** Holdfast on PostgreSQL beside its peers, and against itself. Contenders take turns within each round. */
+import { resolve } from 'node:path'
+import { install } from '../install.ts'
+import type { Row } from '../report.ts'
+import { judge } from './bars.ts'
+import { Measured, type MeasuredRow } from './measured.ts'
+import { SCENARIOS } from './scenarios/index.ts'
+import type { Scenario } from './scenarios/scenario.ts'
+import { BenchServer, SERVER_SETTINGS } from './server.ts'
+import { PEERS, SETTINGS, type Contender, type Peer } from './settings.ts'
+import { FULL, QUICK } from './sizes.ts'
+import { Stage, type StageParts } from './stage.ts'
+
+export interface PostgresBenchOptions {
+  readonly rounds: number
+  readonly peers: readonly Peer[]
+  /** Names of scenarios; empty for all. */
+  readonly only: readonly string[]
+  readonly quick: boolean
+  /** Where the children leave their CPU profiles, if they shall. */
+  readonly profile: string | undefined
+  readonly say: (text: string) => void
+}
+
+export interface PostgresBenchResult {
+  readonly server: { readonly version: string; readonly settings: object }
+  readonly settings: object
+  readonly figures: readonly MeasuredRow[]
+  readonly rows: readonly Row[]
+  /** Runs that did not come to their end, one line each. */
+  readonly failures: readonly string[]
+}
+
+export async function postgresBench(options: PostgresBenchOptions): Promise<PostgresBenchResult> {
+  const { peers, only, quick, profile, say } = options
+  const scenarios = SCENARIOS.filter(({ name }) => only.length === 0 || only.includes(name))
+  const node = install(say)
+  const server = await BenchServer.start()
+  try {
+    const measured = new Measured(peers)
+    const failures: string[] = []
+    const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
+    const parts: StageParts = { server, node, flags, sizes: quick ? QUICK : FULL }
+    for (let round = 0; round < options.rounds; round++) {
+      for (const scenario of scenarios.filter(({ maxRounds = Infinity }) => round < maxRounds)) {
+        say(`round ${round + 1} of ${options.rounds}: ${scenario.name}`)
+        failures.push(...(await turn({ ...parts, round, scenario, measured, say })))
+      }
+    }
+    const contenders: readonly Contender[] = ['holdfast', ...peers]
+    return {
+      server: { version: server.version, settings: SERVER_SETTINGS },
+      settings: Object.fromEntries(contenders.map((who) => [who, SETTINGS[who]])),
+      figures: measured.rows(),
+      rows: judge(measured),
+      failures,
+    }
+  } finally {
+    await server.dispose()
+  }
+}
+
+interface Turn extends StageParts {
+  readonly round: number
+  readonly scenario: Scenario
+  readonly measured: Measured
+  readonly say: (text: string) => void
+}
+
+/** One scenario, contender by contender. A run that fails costs its figures, not those of an hour. */
+async function turn({ round, scenario, measured, say, ...parts }: Turn): Promise<string[]> {
+  const contenders: readonly Contender[] = scenario.peers ? ['holdfast', ...measured.peers] : ['holdfast']
+  const failures: string[] = []
+  for (const contender of contenders) {
+    try {
+      const figures = await Stage.use(parts, contender, (stage) => scenario.run(stage))
+      measured.add(round, contender, figures)
+      const values = Object.entries(figures).map(([name, value]) => `${name} ${Number(value.toPrecision(3))}`)
+      say(`  ${contender}: ${values.join(', ')}`)
+    } catch (error) {
+      say(`  ${contender}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+      failures.push(`round ${round + 1}: ${scenario.name} of ${contender} failed`)
+    }
+  }
+  return failures
+}
+
+/** What `--peers` names; throws where it is none. */
+export function readPeers(text: string): Peer[] {
+  return readList(text, 'peer', PEERS)
+}
+
+/** What `--only` names; throws where there is no such scenario. */
+export function readScenarios(text: string): string[] {
+  return readList(
+    text,
+    'scenario',
+    SCENARIOS.map(({ name }) => name),
+  )
+}
+
+function readList<T extends string>(text: string, what: string, known: readonly T[]): T[] {
+  const names = text === '' ? [] : text.split(',')
+  return names.map((name) => {
+    const found = known.find((one) => one === name)
+    if (found === undefined) throw new Error(`There is no ${what} "${name}". Use ${known.join(', ')}.`)
+    return found
+  })
+}

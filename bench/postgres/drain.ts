@@ -1,0 +1,75 @@
+/** Empties a backlog by one or more processes. */
+import type { Child } from './children.ts'
+import type { ChildConfig, Mark, Work, WorkResult } from './protocol.ts'
+import type { Stage } from './stage.ts'
+
+export interface Drained {
+  readonly perSecond: number
+  /** CPU a job. */
+  readonly serverMicros: number
+  readonly clientMicros: number
+}
+
+export interface DrainOptions {
+  readonly jobs: number
+  readonly processes?: number
+  readonly config?: Partial<ChildConfig>
+  readonly work?: Work
+}
+
+export const SMALL_BYTES = 100
+
+/** From the start of the workers to the start of the last handler: the stopping is nobody's throughput. */
+export async function drain(stage: Stage, options: DrainOptions): Promise<Drained> {
+  const { jobs, processes = 1, config = {}, work = {} } = options
+  const workers = await Promise.all(Array.from({ length: processes }, () => stage.child(config)))
+  const before = await usage(stage, workers)
+  await Promise.all(workers.map((worker) => worker.call('startWork', work)))
+  await stage.started(workers, jobs)
+  const after = await usage(stage, workers)
+  const results = await Promise.all(workers.map((worker) => worker.call('stopWork')))
+  checkCount(results, jobs)
+  return {
+    perSecond: rateOf(results, jobs),
+    serverMicros: (after.serverMicros - before.serverMicros) / jobs,
+    clientMicros: (after.clientMicros - before.clientMicros) / jobs,
+  }
+}
+
+/** Enqueues them in a process that is gone afterwards, and lets the server come to rest. */
+export async function fill(
+  stage: Stage,
+  jobs: number,
+  options: { readonly bytes?: number; readonly config?: Partial<ChildConfig> } = {},
+): Promise<void> {
+  const producer = await stage.child(options.config)
+  await producer.call('enqueueMany', { jobs, bytes: options.bytes ?? SMALL_BYTES })
+  await producer.dispose()
+  await stage.server.calmDown(stage.url)
+}
+
+export interface Usage {
+  readonly serverMicros: number
+  readonly clientMicros: number
+  readonly marks: readonly Mark[]
+}
+
+export async function usage(stage: Stage, children: readonly Child[]): Promise<Usage> {
+  const marks = await Promise.all(children.map((child) => child.call('mark')))
+  const clientMicros = marks.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0)
+  return { serverMicros: stage.server.cpuMicros(), clientMicros, marks }
+}
+
+/** Each job once: a bench that loses or doubles jobs measures something else. */
+export function checkCount(results: readonly WorkResult[], jobs: number): void {
+  const started = results.reduce((sum, one) => sum + one.started, 0)
+  if (started !== jobs)
+    throw new Error(`${jobs} jobs were enqueued, but handlers were started ${started} times.`)
+}
+
+export function rateOf(results: readonly WorkResult[], jobs: number): number {
+  const ran = results.filter(({ started }) => started > 0)
+  const beganMs = Math.min(...results.map((one) => one.beganMs))
+  const lastMs = Math.max(...ran.map((one) => one.lastMs))
+  return jobs / ((lastMs - beganMs) / 1_000)
+}

@@ -1,0 +1,139 @@
+/** Exactly-once effects by the store: what a handler wrote and the completion of its job, both or neither, on PostgreSQL. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { freshDatabase, sharedPostgres, type Database } from '../../../../test/support/servers/database.ts'
+import { withClient } from '../../../../test/support/servers/client.ts'
+import { holdfast, type CommitTx } from '../../../index.ts'
+import { postgresStore } from '../postgres-store.ts'
+
+let database: Database
+beforeAll(async () => {
+  database = await freshDatabase(sharedPostgres(18))
+  await withClient(database.url, (client) => client.query('create table effects (what text)'))
+})
+afterAll(() => database.drop())
+
+let schemas = 0
+const open = () =>
+  holdfast({ store: postgresStore({ url: database.url, schema: `commit_${schemas++}` }), logger: false })
+
+async function effects(): Promise<unknown[]> {
+  const { rows } = await withClient(database.url, (client) => client.query('select what from effects'))
+  return (rows as { what: string }[]).map(({ what }) => what)
+}
+
+const note = (tx: CommitTx, what: string) => tx.query('insert into effects values ($1)', [what])
+
+describe('commit', { timeout: 30_000 }, () => {
+  beforeEach(() =>
+    withClient(database.url, (client) => client.query('truncate effects')).then(() => undefined),
+  )
+
+  test('writes the effect and completes the job with what it resolves to, whatever the handler does then', async () => {
+    const hf = open()
+    const job = hf.job({
+      name: 'pay',
+      async run({ commit }) {
+        await commit(async (tx) => {
+          await note(tx, 'paid')
+          return { paid: true }
+        })
+        throw new Error('too late to fail')
+      },
+    })
+    await hf.work()
+    const handle = await job.enqueue()
+    expect(await handle.result()).toEqual({ paid: true })
+    expect(await effects()).toEqual(['paid'])
+    await hf.close()
+  })
+
+  test('keeps nothing of a write that throws, and the job fails as ever', async () => {
+    const hf = open()
+    const job = hf.job({
+      name: 'pay',
+      retry: { attempts: 1 },
+      run: ({ commit }) =>
+        commit(async (tx) => {
+          await note(tx, 'half')
+          throw new Error('declined')
+        }),
+    })
+    await hf.work()
+    const handle = await job.enqueue()
+    await expect(handle.result()).rejects.toMatchObject({ code: 'HF_JOB_FAILED' })
+    expect(await effects()).toEqual([])
+    await hf.close()
+  })
+
+  test('is refused where the lease is gone: nothing of a zombie is kept', async () => {
+    const hf = open()
+    const job = hf.job({
+      name: 'slow',
+      retry: { attempts: 1 },
+      async run({ commit, job: { id } }) {
+        const schema = `commit_${schemas - 1}`
+        await withClient(database.url, (client) =>
+          client.query(
+            `with gone as (delete from ${schema}.lease returning token)
+             insert into ${schema}.revoked select token from gone`,
+          ),
+        )
+        return commit(async (tx) => {
+          await note(tx, `by a zombie: ${id}`)
+        })
+      },
+    })
+    const lost = new Promise<void>((resolve) => void hf.on('job.lost', () => resolve()))
+    await hf.work({ lease: '2s' })
+    await job.enqueue()
+    await lost
+    expect(await effects()).toEqual([])
+    await hf.close()
+  })
+
+  test('counts once: a second one is refused, and undoes nothing', async () => {
+    const hf = open()
+    let second: unknown
+    const job = hf.job({
+      name: 'twice',
+      async run({ commit }) {
+        await commit((tx) => note(tx, 'first'))
+        second = await commit((tx) => note(tx, 'second')).catch((error: unknown) => error)
+      },
+    })
+    await hf.work()
+    await (await job.enqueue()).result()
+    expect(second).toMatchObject({ code: 'HF_COMMITTED' })
+    expect(await effects()).toEqual(['first'])
+    await hf.close()
+  })
+
+  test('enqueues other jobs with it, by { tx }', async () => {
+    const hf = open()
+    const ran: string[] = []
+    const next = hf.job({ name: 'next', run: () => void ran.push('next') })
+    const job = hf.job({
+      name: 'both',
+      retry: { attempts: 2, delay: 1 },
+      run: ({ commit, job: { attempt } }) =>
+        commit(async (tx) => {
+          await next.enqueue(undefined, { tx })
+          if (attempt === 1) throw new Error('not yet')
+        }),
+    })
+    await hf.work()
+    await (await job.enqueue()).result()
+    await hf.close()
+    expect(ran.length).toBeLessThanOrEqual(1)
+  })
+
+  test('is refused on a store without transactions', async () => {
+    const hf = holdfast({ store: 'memory:', logger: false })
+    const job = hf.job({ name: 'pay', retry: { attempts: 1 }, run: ({ commit }) => commit(async () => 1) })
+    await hf.work()
+    const failed = new Promise<Error>((resolve) => void hf.on('job.failed', ({ error }) => resolve(error)))
+    await job.enqueue()
+    expect(await failed).toMatchObject({ code: 'HF_NO_TRANSACTIONS' })
+    await hf.close()
+  })
+})

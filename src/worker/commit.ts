@@ -1,0 +1,57 @@
+/**
+ * `commit` of a handler: its writes and the completion of its job in one transaction. The worker settles the job as
+ * completed all the same, later and as ever; the store finds it settled already. So whatever becomes of this process in
+ * between, there is one completion, and one set of effects.
+ */
+import type { Core } from '../client/core.ts'
+import { HoldfastError } from '../errors.ts'
+import type { JobDefinition } from '../job/definition.ts'
+import { checkOutput, encodeResult } from '../job/payload.ts'
+import type { CompletedSettlement } from '../stores/store.ts'
+import type { Attempt } from './attempt.ts'
+
+export async function commitAttempt<R>(
+  core: Core,
+  attempt: Attempt,
+  definition: JobDefinition,
+  write: (tx: never) => Promise<R>,
+): Promise<R> {
+  if (attempt.committed !== undefined) throw twice(attempt)
+  const { worker, token, position } = attempt
+  const runMs = (): number => attempt.runMs(core.clock.monotonicMs())
+  let done: { readonly value: R; readonly settlement: CompletedSettlement } | undefined
+  await core.connection.lend('commit', async (store) => {
+    const { transactions } = store
+    if (transactions === undefined) throw noTransactions(store.kind)
+    await transactions.commit({ worker, token, position, runMs, forget: core.forgets }, async (tx) => {
+      refuseWhenOver(attempt)
+      const value = await write(tx as never)
+      const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
+      // A handler that was told to end meanwhile has ended in another way by now.
+      refuseWhenOver(attempt)
+      const settlement: CompletedSettlement = { type: 'completed', result: json, resultDropped: dropped }
+      done = { value, settlement }
+      return settlement
+    })
+  })
+  if (done === undefined) throw new Error('The store committed without asking what.')
+  attempt.committed = done.settlement
+  return done.value
+}
+
+function refuseWhenOver(attempt: Attempt): void {
+  if (attempt.abort.reason !== undefined) throw attempt.abort.reason
+  if (attempt.phase === 'running') return
+  throw new HoldfastError('HF_LEASE_LOST', 'This attempt is over: nothing of it can be committed any more.')
+}
+
+function twice({ job }: Attempt): HoldfastError {
+  return new HoldfastError(
+    'HF_COMMITTED',
+    `Job "${job.name}" has committed already, and is completed by that.`,
+  )
+}
+
+function noTransactions(kind: string): HoldfastError {
+  return new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to commit in.`)
+}

@@ -1,0 +1,177 @@
+/** The server itself goes, refuses, or is full, and comes back. Judged by the history checker. */
+import { Client } from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, type TestContext } from 'vitest'
+import { withClient } from '../../support/servers/client.ts'
+import { freshDatabase, type Database } from '../../support/servers/database.ts'
+import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
+import { startProxy, type TcpProxy } from '../../support/servers/tcp-proxy.ts'
+import type { HistoryEvent } from '../../checker/history.ts'
+import { ENQUEUE_MS, RECLAIM_MS, startFleet, type Fleet } from './support/fleet.ts'
+
+const MAX_CONNECTIONS = 40
+
+let server: PostgresServer
+let database: Database
+let proxy: TcpProxy
+let fleet: Fleet | undefined
+
+beforeAll(async () => {
+  server = await startPostgres({
+    version: 18,
+    settings: {
+      // What is not synced survives all but a crash of the machine. What is not even written would be lost here, too.
+      fsync: 'off',
+      synchronous_commit: 'on',
+      max_connections: String(MAX_CONNECTIONS),
+      // While it recovers it lets nobody in, not even to read.
+      hot_standby: 'off',
+    },
+  })
+})
+afterAll(() => server.dispose())
+
+beforeEach(async () => {
+  database = await freshDatabase(server.url())
+  proxy = await startProxy(server.port)
+})
+
+afterEach(async () => {
+  await fleet?.close()
+  fleet = undefined
+  await proxy.close()
+  await database.drop()
+})
+
+async function start(): Promise<Fleet> {
+  fleet = await startFleet({ url: database.url, lineUrl: proxy.url(database.url) })
+  await fleet.progress(30)
+  return fleet
+}
+
+const run = (sql: string): Promise<unknown> => withClient(server.url(), (client) => client.query(sql))
+
+/** While the store is away, an enqueue fails at its deadline, and says why. */
+async function expectEnqueuesToFail(running: Fleet): Promise<void> {
+  const { error, ms } = await running.enqueueInVain()
+  expect(error).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+  expect(ms).toBeLessThan(ENQUEUE_MS + 1_000)
+}
+
+/** From when the store is back: everybody is at work again in time, and nothing was lost. */
+async function expectRecovery(running: Fleet, { annotate }: TestContext): Promise<readonly HistoryEvent[]> {
+  running.up()
+  const tookMs = await running.reclaimed()
+  await annotate(`claims again after ${Math.round(tookMs)} ms`)
+  expect(tookMs).toBeLessThan(RECLAIM_MS)
+  await running.progress(30)
+  const { events } = await running.judge()
+  return events
+}
+
+function refusals(events: readonly HistoryEvent[], like: RegExp): number {
+  return events.filter((event) => event.type === 'failed' && like.test(event.error)).length
+}
+
+describe('a server that stops', () => {
+  test.for(['fast', 'immediate'] as const)('%s, and starts again', async (mode, context) => {
+    const running = await start()
+    running.down()
+    await server.stop(mode)
+    await expectEnqueuesToFail(running)
+    await server.start()
+    await expectRecovery(running, context)
+  })
+})
+
+describe('a server that starts', () => {
+  test('and does not let anybody in before it has recovered', async (context) => {
+    const running = await start()
+    // It asks for its log, waits, and does not get it: so it takes a while to start.
+    await run(`alter system set restore_command = 'sleep 1; false'`)
+    await run(`copy (select 1) to program 'cat > /dev/null; touch recovery.signal'`)
+    running.down()
+    await server.restart('immediate')
+    await run('alter system reset restore_command')
+    const events = await expectRecovery(running, context)
+    expect(refusals(events, /the database system is (starting up|not)/)).toBeGreaterThan(0)
+  })
+})
+
+describe('a server that is read-only', () => {
+  test('takes writes again without anybody being restarted', async (context) => {
+    const running = await start()
+    running.down()
+    await run('alter system set default_transaction_read_only = on')
+    await run('select pg_reload_conf()')
+    await expectEnqueuesToFail(running)
+    await run('alter system reset default_transaction_read_only')
+    await run('select pg_reload_conf()')
+    const events = await expectRecovery(running, context)
+    expect(refusals(events, /read-only transaction/)).toBeGreaterThan(0)
+  })
+})
+
+describe('a server that has no connection left', () => {
+  test('is used again when others have given theirs back', async (context) => {
+    const running = await start()
+    await using others = await Crowd.gather()
+    running.down()
+    // Out with us, for just so long that others take our places.
+    proxy.mode = 'refuse'
+    proxy.cutAll()
+    await others.fill()
+    proxy.mode = 'pass'
+    await expectEnqueuesToFail(running)
+    await others.leave()
+    const events = await expectRecovery(running, context)
+    expect(refusals(events, /too many clients/)).toBeGreaterThan(0)
+  })
+})
+
+/** Somebody else's connections. */
+class Crowd {
+  readonly #clients: Client[] = []
+
+  /** With one of them from the start, to look at the others. */
+  static async gather(): Promise<Crowd> {
+    const crowd = new Crowd()
+    await crowd.#join()
+    return crowd
+  }
+
+  /** Until there is room for nobody else. */
+  async fill(): Promise<void> {
+    while (await this.#join());
+    // Those who were about to leave may have made room.
+    await this.#isFull()
+  }
+
+  async leave(): Promise<void> {
+    await Promise.all(this.#clients.splice(0).map((client) => client.end().catch(() => undefined)))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.leave()
+  }
+
+  async #isFull(): Promise<void> {
+    const sql = `select count(*)::int as n from pg_stat_activity where backend_type = 'client backend'`
+    const count = async (): Promise<number> => {
+      const result = await this.#clients[0]?.query<{ n: number }>(sql)
+      return result?.rows[0]?.n ?? 0
+    }
+    while ((await count()) < MAX_CONNECTIONS) await this.#join()
+  }
+
+  async #join(): Promise<boolean> {
+    const client = new Client({ connectionString: server.url() })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      this.#clients.push(client)
+      return true
+    } catch {
+      return false
+    }
+  }
+}

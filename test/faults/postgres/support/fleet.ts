@@ -1,0 +1,235 @@
+/**
+ * Clients and workers on a real PostgreSQL, all in this process and each with a store of its own, behind a line that can
+ * break. They work until a fault has done its worst and all is drained; then their history is judged.
+ */
+import { holdfast, type RunningWorker } from '../../../../src/index.ts'
+import { postgresStore } from '../../../../src/stores/postgres/index.ts'
+import type { Store } from '../../../../src/stores/store.ts'
+import { check, type Verdict } from '../../../checker/check.ts'
+import type { HistoryEvent } from '../../../checker/history.ts'
+import type { CheckOptions } from '../../../checker/options.ts'
+import { History, recordedStore, snapshot } from '../../../support/recorded-store.ts'
+import { installAudit, readAudit } from './audit.ts'
+import { failure } from './failure.ts'
+import { Client, defineWork } from './workload.ts'
+
+export interface FleetOptions {
+  /** The database, past the line that breaks. */
+  readonly url: string
+  /** The same by that line. */
+  readonly lineUrl: string
+  /** How long one statement may take. @default 2_000 */
+  readonly queryTimeoutMs?: number
+}
+
+const WORKERS = 2
+const CLIENTS = 2
+const SLOTS = 4
+const GRACE_MS = 2_000
+export const LEASE_MS = 3_000
+/** How soon a worker has to claim again when the store is back. */
+export const RECLAIM_MS = 5_000
+/** How long an enqueue may take, tries and all. */
+export const ENQUEUE_MS = 2_000
+const DEADLINE_MS = 20_000
+
+/** From the leases above; the rest is what two busy cores may take. */
+const BOUNDS: CheckOptions = {
+  leaseMs: LEASE_MS,
+  sweepMs: LEASE_MS / 6,
+  epsilonMs: 2_000,
+  failoverMs: LEASE_MS + LEASE_MS / 2 + 2_000,
+  strangerMs: 3 * LEASE_MS,
+  // A claim sweeps from the start after 5 s at the latest; but what waits during an outage is claimable all the while.
+  overtakeMs: 15_000,
+  reclaimMs: RECLAIM_MS,
+  starveMs: 20_000,
+}
+
+interface Member {
+  readonly node: string
+  readonly worker: RunningWorker
+  readonly close: () => Promise<void>
+}
+
+export interface Judged {
+  readonly verdict: Verdict
+  /** Enqueues that were acked as new jobs. */
+  readonly acked: number
+  readonly completed: number
+  readonly events: readonly HistoryEvent[]
+}
+
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const direct = postgresStore({ url: options.url, onNotice: () => undefined })
+  await direct.open()
+  await installAudit(options.url)
+  const fleet = new Fleet(options, direct)
+  await fleet.start()
+  return fleet
+}
+
+export class Fleet {
+  readonly history = new History()
+  readonly clients: Client[] = []
+  readonly #options: FleetOptions
+  /** Past the line that breaks. */
+  readonly #direct: Store
+  readonly #members: Member[] = []
+  readonly #closing: (() => Promise<void>)[] = []
+  readonly #claimedSince = new Map<string, number>()
+  readonly #hints = new Map<string, number>()
+  #finished = 0
+  #upAt = 0
+
+  constructor(options: FleetOptions, direct: Store) {
+    this.#options = options
+    this.#direct = direct
+    this.history.onClaimAnswered = ({ node, invokedAt, at }) => {
+      if (invokedAt >= this.#upAt && !this.#claimedSince.has(node)) this.#claimedSince.set(node, at - this.#upAt)
+    }
+  }
+
+  /** Handlers that have returned. */
+  get finished(): number {
+    return this.#finished
+  }
+
+  get acked(): number {
+    return this.clients.reduce((sum, client) => sum + client.acked, 0)
+  }
+
+  /** Enqueues that failed. */
+  get refused(): readonly unknown[] {
+    const failures = this.clients.flatMap((client) => client.failures)
+    return failures.filter(({ what }) => what === 'enqueue').map(({ error }) => error)
+  }
+
+  /** Wake-ups that came to a worker since it was last asked. */
+  takeHints(node: string): number {
+    const hints = this.#hints.get(node) ?? 0
+    this.#hints.set(node, 0)
+    return hints
+  }
+
+  get workers(): readonly string[] {
+    return this.#members.map(({ node }) => node)
+  }
+
+  /** How one enqueue by the application ends while the store is away, and after how long. */
+  async enqueueInVain(): Promise<{ readonly error: unknown; readonly ms: number }> {
+    const begun = performance.now()
+    const error = await this.clients[0]?.enqueue().then(
+      (id) => new Error(`It was enqueued as ${id}.`),
+      (thrown: unknown) => thrown,
+    )
+    return { error, ms: performance.now() - begun }
+  }
+
+  async start(): Promise<void> {
+    this.history.write({ type: 'phase', phase: 'faulty' })
+    for (let index = 0; index < WORKERS; index++) await this.#startWorker(`worker-${index}`)
+    for (let index = 0; index < CLIENTS; index++) this.#startClient(`client-${index}`)
+  }
+
+  /** Until a fact holds; what it is completes "waited in vain for …". */
+  async until(what: string, fact: () => boolean | Promise<boolean>, deadlineMs = DEADLINE_MS): Promise<void> {
+    const deadline = performance.now() + deadlineMs
+    while (!(await fact())) {
+      if (performance.now() > deadline) throw new Error(`Waited ${deadlineMs} ms in vain for ${what}.`)
+      await pause(10)
+    }
+  }
+
+  /** Until so many more jobs have been run. */
+  async progress(jobs: number): Promise<void> {
+    const before = this.#finished
+    await this.until(`${jobs} more jobs to finish`, () => this.#finished >= before + jobs)
+  }
+
+  fault(kind: string): void {
+    this.history.write({ type: 'fault', kind })
+  }
+
+  down(): void {
+    this.history.write({ type: 'store', what: 'down' })
+  }
+
+  up(): void {
+    this.#upAt = this.history.write({ type: 'store', what: 'up' })
+    this.#claimedSince.clear()
+  }
+
+  /** How long each worker took to claim again since the store is back; waits until they all have. */
+  async reclaimed(): Promise<number> {
+    await this.until('all workers to claim again', () => this.#claimedSince.size === this.#members.length)
+    return Math.max(...this.#claimedSince.values())
+  }
+
+  /** From here on nothing is broken any more. Drains, stops everybody in good order, and judges. */
+  async judge(): Promise<Judged> {
+    this.history.write({ type: 'phase', phase: 'healed' })
+    await Promise.all(this.clients.map((client) => client.stop()))
+    await this.until('everything to be final', () => this.#isDrained())
+    await Promise.all(this.#members.map((member) => this.#stop(member)))
+    this.history.write({ type: 'phase', phase: 'end' })
+    this.history.write(await snapshot(this.#direct))
+    const moves = await readAudit(this.#options.url, (...place) => this.history.settlementOf(...place))
+    const events = this.history.events('postgres', moves)
+    const verdict = check(events, BOUNDS)
+    if (verdict.violationCount > 0) throw failure(verdict, events)
+    const completed = (await this.#direct.admin.queues()).reduce((sum, { counts }) => sum + counts.completed, 0)
+    return { verdict, acked: this.acked, completed, events }
+  }
+
+  /** Whatever is left; safe to call again. */
+  async close(): Promise<void> {
+    await Promise.all(this.clients.map((client) => client.stop()))
+    await Promise.all(this.#closing.splice(0).map((close) => close().catch(() => undefined)))
+    await this.#direct.close()
+  }
+
+  async #startWorker(node: string): Promise<void> {
+    const hf = this.#holdfast(node)
+    defineWork(hf, this.history, node, () => this.#finished++)
+    const worker = await hf.work({ concurrency: SLOTS, lease: LEASE_MS, poll: 200, grace: GRACE_MS })
+    this.history.write({ type: 'node', what: 'started', node, queues: ['default'], slots: SLOTS, upkeep: true })
+    this.#members.push({ node, worker, close: () => hf.close() })
+  }
+
+  #startClient(node: string): void {
+    const hf = this.#holdfast(node)
+    this.history.write({ type: 'node', what: 'started', node, queues: [], slots: 0, upkeep: false })
+    this.clients.push(new Client(hf, this.history, node))
+  }
+
+  #holdfast(node: string) {
+    const { lineUrl, queryTimeoutMs = 2_000 } = this.#options
+    const real = postgresStore({ url: lineUrl, queryTimeoutMs, onNotice: () => undefined })
+    const store = recordedStore(real, {
+      history: this.history,
+      node,
+      workerPatienceMs: LEASE_MS / 3,
+      onHint: () => this.#hints.set(node, (this.#hints.get(node) ?? 0) + 1),
+    })
+    const hf = holdfast({ store, logger: false, timeout: ENQUEUE_MS })
+    this.#closing.push(() => hf.close())
+    return hf
+  }
+
+  async #stop({ node, worker }: Member): Promise<void> {
+    this.history.write({ type: 'stop', what: 'begin', node, graceMs: GRACE_MS })
+    await worker.stop()
+    this.history.write({ type: 'stop', what: 'end', node })
+    this.history.write({ type: 'node', what: 'stopped', node })
+  }
+
+  async #isDrained(): Promise<boolean> {
+    const queues = await this.#direct.admin.queues()
+    return queues.every(({ counts }) => counts.ready + counts.scheduled + counts.running === 0)
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

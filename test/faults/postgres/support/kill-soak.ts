@@ -1,0 +1,306 @@
+/**
+ * Workers in real processes, under load, are killed at random moments and started again, round by round. Now and then
+ * one is frozen instead, for longer than its lease, and comes back as a zombie that still wants to write.
+ */
+import { holdfast } from '../../../../src/index.ts'
+import { seededRandom, type Random } from '../../../../src/std/random.ts'
+import { postgresStore } from '../../../../src/stores/postgres/index.ts'
+import type { Store } from '../../../../src/stores/store.ts'
+import { check } from '../../../checker/check.ts'
+import type { HistoryEvent } from '../../../checker/history.ts'
+import type { CheckOptions } from '../../../checker/options.ts'
+import { History, recordedStore, snapshot, type TimedEvent } from '../../../support/recorded-store.ts'
+import { withClient } from '../../../support/servers/client.ts'
+import { startPostgres } from '../../../support/servers/postgres-server.ts'
+import { installAudit, readAudit } from './audit.ts'
+import { failure } from './failure.ts'
+import { WorkerProcess } from './worker-process.ts'
+import { Client } from './workload.ts'
+
+export interface KillOptions {
+  readonly rounds: number
+  readonly seed?: number
+  readonly onRound?: (round: Round) => void
+}
+
+export interface Round {
+  readonly number: number
+  readonly what: 'kill' | 'freeze'
+  /** How many jobs the victim held. */
+  readonly held: number
+}
+
+export interface KillReport {
+  readonly rounds: number
+  readonly kills: number
+  readonly freezes: number
+  readonly acked: number
+  readonly completed: number
+  readonly dead: number
+  readonly cancelled: number
+  /** Acked, and in no final state at the end. */
+  readonly lost: number
+  readonly rescued: number
+  readonly staleSettlesRefused: number
+  readonly violations: readonly string[]
+  /** Completed jobs without exactly one effect that carries the token of their completion. */
+  readonly badEffects: number
+  /** Handlers that ran once more than was needed. */
+  readonly repeatedEffects: number
+  /** Of each job that a victim held: until it ran or was finished elsewhere, in ms, less what its crashes before cost. */
+  readonly recoveriesMs: readonly number[]
+}
+
+export const LEASE_MS = 3_000
+/** How soon what a dead worker held has to run elsewhere. */
+export const RECOVERY_MS = LEASE_MS + 2_000
+const WORKERS = 3
+const SLOTS = 3
+const FREEZE_EVERY = 5
+const BOUNDS: CheckOptions = {
+  leaseMs: LEASE_MS,
+  sweepMs: LEASE_MS / 6,
+  epsilonMs: 2_000,
+  failoverMs: LEASE_MS + LEASE_MS / 2 + 2_000,
+  // A claim sweeps from the start after this at the latest.
+  overtakeMs: 6_000,
+}
+const DEADLINE_MS = 30_000
+
+interface Wound {
+  readonly at: number
+  readonly jobs: readonly { readonly id: string; readonly token: number }[]
+}
+
+export async function killSoak(options: KillOptions): Promise<KillReport> {
+  // A kill loses nothing that was written, so nothing need be synced.
+  await using server = await startPostgres({ version: 18, settings: { fsync: 'off', max_connections: '100' } })
+  const url = await server.createDatabase('soak')
+  const store = postgresStore({ url })
+  await store.open()
+  await installAudit(url)
+  await run(url, 'create table effect (job uuid primary key, fence bigint not null, times integer not null default 1)')
+  const soak = new Soak(url, store, seededRandom(options.seed ?? Math.floor(Math.random() * 2 ** 32)))
+  try {
+    return await soak.run(options)
+  } finally {
+    await soak.close()
+    await store.close()
+  }
+}
+
+class Soak {
+  readonly #url: string
+  readonly #store: Store
+  readonly #random: Random
+  readonly #history = new History()
+  #client: Client | undefined
+  #closeClient: () => Promise<void> = () => Promise.resolve()
+  #workers: WorkerProcess[] = []
+  readonly #gone: WorkerProcess[] = []
+  readonly #wounds: Wound[] = []
+  #started = 0
+
+  constructor(url: string, store: Store, random: Random) {
+    this.#url = url
+    this.#store = store
+    this.#random = random
+    this.#history.write({ type: 'phase', phase: 'faulty' })
+  }
+
+  async run({ rounds, onRound }: KillOptions): Promise<KillReport> {
+    await Promise.all(Array.from({ length: WORKERS }, () => this.#start()))
+    const client = this.#startClient()
+    for (let number = 1; number <= rounds; number++) {
+      const what = number % FREEZE_EVERY === 3 ? 'freeze' : 'kill'
+      await pause(100 + this.#random.float() * 900)
+      const held = what === 'kill' ? await this.#kill() : await this.#freeze()
+      onRound?.({ number, what, held })
+    }
+    return this.#report(rounds, client)
+  }
+
+  #startClient(): Client {
+    const node = 'client'
+    const store = recordedStore(this.#store, { history: this.#history, node, workerPatienceMs: Infinity })
+    const hf = holdfast({ store, logger: false })
+    this.#closeClient = () => hf.close()
+    this.#client = new Client(hf, this.#history, node)
+    return this.#client
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.stop()
+    await Promise.all(this.#workers.map((worker) => worker.kill()))
+    await this.#closeClient()
+  }
+
+  async #start(): Promise<void> {
+    const name = `worker-${this.#started++}`
+    const worker = new WorkerProcess(name, {
+      url: this.#url,
+      leaseMs: LEASE_MS,
+      slots: SLOTS,
+      onWorker: (id) => this.#noteWorker(name, id),
+    })
+    this.#workers.push(worker)
+    await worker.started()
+  }
+
+  /** Its calls are its own; that it is there is enough to judge what becomes of its leases. */
+  #noteWorker(node: string, worker: string): void {
+    const { op } = this.#history.begin(node, { kind: 'register', worker, leaseMs: LEASE_MS })
+    this.#history.write({ type: 'answer', op, node, reply: { kind: 'register' } })
+    this.#history.write({ type: 'node', what: 'started', node, queues: ['default'], slots: SLOTS, upkeep: true })
+  }
+
+  async #kill(): Promise<number> {
+    const victim = this.#victim()
+    const at = this.#history.write({ type: 'fault', kind: 'kill', node: victim.name })
+    await victim.kill()
+    this.#history.write({ type: 'node', what: 'killed', node: victim.name })
+    this.#workers = this.#workers.filter((one) => one !== victim)
+    this.#gone.push(victim)
+    const starting = this.#start()
+    const held = await this.#wound(victim, at)
+    await starting
+    await this.#recovered(victim)
+    return held
+  }
+
+  /** Until somebody else has its jobs; then it may go on. */
+  async #freeze(): Promise<number> {
+    const victim = this.#victim()
+    const at = this.#history.write({ type: 'fault', kind: 'freeze', node: victim.name })
+    this.#history.write({ type: 'node', what: 'frozen', node: victim.name })
+    victim.signal('SIGSTOP')
+    try {
+      const held = await this.#wound(victim, at)
+      await this.#recovered(victim)
+      return held
+    } finally {
+      victim.signal('SIGCONT')
+      this.#history.write({ type: 'node', what: 'thawed', node: victim.name })
+    }
+  }
+
+  #victim(): WorkerProcess {
+    const index = Math.floor(this.#random.float() * this.#workers.length)
+    return this.#workers[index] as WorkerProcess
+  }
+
+  /** What it holds when it has just been stopped. */
+  async #wound({ workers }: WorkerProcess, at: number): Promise<number> {
+    const jobs = await run<{ id: string; token: number }>(
+      this.#url,
+      `select job.id, lease.token::int as token from holdfast.lease as lease
+       cross join lateral unnest(lease.ids) with ordinality as job (id, place)
+       where lease.worker = any ($1) and get_bit(lease.done, (job.place - 1)::integer) = 0`,
+      [workers],
+    )
+    this.#wounds.push({ at, jobs })
+    return jobs.length
+  }
+
+  /** Every job that was under one of its leases has moved on, and the worker itself is forgotten. */
+  async #recovered({ name, workers }: WorkerProcess): Promise<void> {
+    const jobs = this.#wounds.at(-1)?.jobs ?? []
+    await until(`the jobs of ${name} to run elsewhere`, async () => {
+      const [left] = await run<{ n: number }>(
+        this.#url,
+        `select (select count(*) from holdfast.worker where id = any ($1))::int
+           + (select count(*) from unnest($2::uuid[], $3::bigint[]) as held (id, token)
+              where not exists (select from holdfast.lease where held.id = any (ids) and lease.token > held.token)
+                and not exists (select from holdfast.history where id = held.id)
+                and not exists (select from holdfast.dead where id = held.id))::int as n`,
+        [workers, jobs.map(({ id }) => id), jobs.map(({ token }) => token)],
+      )
+      return left?.n === 0
+    })
+  }
+
+  async #report(rounds: number, client: Client): Promise<KillReport> {
+    await client.stop()
+    await until('everything to be final', async () => {
+      const queues = await this.#store.admin.queues()
+      return queues.every(({ counts }) => counts.ready + counts.scheduled + counts.running === 0)
+    })
+    const all = [...this.#workers, ...this.#gone]
+    await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()))
+    this.#history.write({ type: 'phase', phase: 'end' })
+    const found = await snapshot(this.#store)
+    this.#history.write(found)
+    const moves = await readAudit(this.#url, () => undefined)
+    const events = this.#history.events('postgres', moves)
+    const verdict = check(events, BOUNDS)
+    const states = new Map(found.jobs.map(({ id, state }) => [id, state]))
+    const count = (state: string): number => found.jobs.filter((job) => job.state === state).length
+    return {
+      rounds,
+      kills: verdict.counted.faults['kill'] ?? 0,
+      freezes: verdict.counted.faults['freeze'] ?? 0,
+      acked: client.acked,
+      completed: count('completed'),
+      dead: count('dead'),
+      cancelled: count('cancelled'),
+      lost: [...ackedIn(events)].filter((id) => !FINAL.has(states.get(id) ?? 'gone')).length,
+      rescued: verdict.counted.rescued,
+      staleSettlesRefused: all.reduce((sum, worker) => sum + worker.lost, 0),
+      violations: verdict.violationCount === 0 ? [] : [failure(verdict, events).message],
+      ...(await this.#effects()),
+      recoveriesMs: this.#wounds.flatMap((wound) => recoveriesOf(wound, moves)),
+    }
+  }
+
+  async #effects(): Promise<{ badEffects: number; repeatedEffects: number }> {
+    const [row] = await run<{ badEffects: number; repeatedEffects: number }>(
+      this.#url,
+      `select count(*) filter (where effect.fence is distinct from job.token)::int as "badEffects",
+         coalesce(sum(effect.times - job.attempts), 0)::int as "repeatedEffects"
+       from (
+         select id, token, coalesce((job ->> 2)::integer, 1) as attempts from holdfast.history where not cancelled
+       ) as job
+       left join effect on effect.job = job.id`,
+    )
+    return row ?? { badEffects: NaN, repeatedEffects: NaN }
+  }
+}
+
+const FINAL: ReadonlySet<string> = new Set(['completed', 'dead', 'cancelled'])
+
+function ackedIn(events: readonly HistoryEvent[]): Set<string> {
+  const acked = new Set<string>()
+  for (const event of events) {
+    if (event.type !== 'answer' || event.reply.kind !== 'enqueue') continue
+    for (const { id, outcome } of event.reply.jobs) if (outcome === 'inserted') acked.add(id)
+  }
+  return acked
+}
+
+/** A job that was lost before waits longer each time, on purpose: that is not counted. */
+function recoveriesOf({ at, jobs }: Wound, moves: readonly TimedEvent[]): number[] {
+  return jobs.map(({ id, token }) => {
+    const later = moves.filter((move) => move.type === 'move' && move.t > at && move.job === id)
+    const back = later.find((move) => move.type === 'move' && (move.to === 'running' ? move.token !== token : FINAL.has(move.to ?? '')))
+    const rescued = later.find((move) => move.type === 'move' && move.by === 'rescue')
+    const crashes = rescued?.type === 'move' ? rescued.crashes : 1
+    const extraMs = 1_000 * (2 ** (crashes - 1) - 1)
+    return back === undefined ? Infinity : back.t - at - extraMs
+  })
+}
+
+async function run<Row extends object>(url: string, sql: string, values: unknown[] = []): Promise<Row[]> {
+  return (await withClient(url, (client) => client.query<Row>(sql, values))).rows
+}
+
+async function until(what: string, fact: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + DEADLINE_MS
+  while (!(await fact())) {
+    if (performance.now() > deadline) throw new Error(`Waited ${DEADLINE_MS} ms in vain for ${what}.`)
+    await pause(50)
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,74 @@
+/** A worker in a process of its own, by the built command, for the soak to kill. It ends with the soak, however that ends. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { root } from '../../../support/tree.ts'
+import type { FromWorker } from './kill-jobs.ts'
+
+const JOBS = fileURLToPath(new URL('kill-jobs.ts', import.meta.url))
+const START_MS = 60_000
+
+export interface WorkerProcessOptions {
+  readonly url: string
+  readonly leaseMs: number
+  readonly slots: number
+  /** Each incarnation, as soon as it is known. */
+  readonly onWorker: (id: string) => void
+}
+
+export class WorkerProcess {
+  readonly name: string
+  /** Its incarnations, the newest last. */
+  readonly workers: string[] = []
+  /** Attempts whose lease it had lost: what it had to say of them, nobody took. */
+  lost = 0
+  readonly #child: ChildProcess
+  readonly #ended: Promise<unknown>
+  #said = ''
+
+  constructor(name: string, { url, leaseMs, slots, onWorker }: WorkerProcessOptions) {
+    this.name = name
+    const limits = ['--lease', `${leaseMs}ms`, '--concurrency', String(slots), '--poll', '200ms', '--drain', '5s']
+    const args = [`${root}dist/cli/bin.js`, 'work', JOBS, '--log', 'json', '--log-level', 'error', ...limits]
+    this.#child = spawn(process.execPath, args, {
+      env: { ...process.env, HOLDFAST_STORE: url },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
+    this.#ended = once(this.#child, 'exit')
+    for (const stream of [this.#child.stdout, this.#child.stderr])
+      stream?.on('data', (chunk: Buffer) => (this.#said += chunk.toString()))
+    this.#child.on('message', (message: FromWorker) => {
+      if (message.type === 'lost') this.lost++
+      else {
+        this.workers.push(message.id)
+        onWorker(message.id)
+      }
+    })
+  }
+
+  /** Resolves when the store knows it. */
+  async started(): Promise<void> {
+    const late = AbortSignal.timeout(START_MS)
+    const next = (): Promise<unknown> => once(this.#child, 'message', { signal: late })
+    while (this.workers.length === 0) {
+      const over = await Promise.race([this.#ended.then(() => true), next().then(() => false)])
+      if (over) throw new Error(`${this.name} did not start. It said:\n${this.#said}`)
+    }
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#ended
+  }
+
+  /** In good order. Rejects where it did not end so. */
+  async stop(): Promise<void> {
+    this.#child.kill('SIGTERM')
+    await this.#ended
+    if (this.#child.exitCode !== 0) throw new Error(`${this.name} ended badly. It said:\n${this.#said}`)
+  }
+}
