@@ -21,6 +21,7 @@ export interface AttemptEnd extends AttemptFacts {
 }
 
 export interface Events {
+  /** Not of enqueues in a caller's transaction: whether there is such a job, its commit decides. */
   'job.enqueued': {
     readonly id: string
     readonly job: string

@@ -137,7 +137,8 @@ function taking(store: Store, tx: CommitTx): Store {
         const settlement = await write(tx)
         const settle = [{ token, position, settlement, runMs: runMs(), forget }]
         const { settled } = await store.cycle({ worker, settle, claim: null })
-        if (settled[0] !== 'written') throw new HoldfastError('HF_LEASE_LOST', 'The lease of this job is gone.')
+        if (settled[0] !== 'written')
+          throw new HoldfastError('HF_LEASE_LOST', 'The lease of this job is gone.')
       },
     },
   }

@@ -25,7 +25,6 @@ type Body = readonly [
   headStartMs: number,
   maxAttempts: number,
   maxCrashes: number,
-  solo: boolean,
   uniqueKey: string | null,
   uniqueHold: number | null,
   options: Options | null,
@@ -66,7 +65,6 @@ export function bodyOf(job: NewJob, long: boolean): string {
     Math.round(headStartMs),
     maxAttempts,
     maxCrashes,
-    false,
     unique === null ? null : unique.key,
     unique === null ? null : holdNumber(unique.hold),
     optionsOf(job),
@@ -98,7 +96,7 @@ const NO_LIMITS: readonly string[] = []
 /** `longPayload` is needed only where the body lacks its payload. */
 export function unpack(packed: PackedJob, queue: string, longPayload: string | undefined): ClaimedJob {
   const [dueAt, body, attempt = 1, crashes = 0, createdAt = dueAt] = packed
-  const [id, name, payload, priority, headStartMs, maxAttempts, maxCrashes, , , , options] = body
+  const [id, name, payload, priority, headStartMs, maxAttempts, maxCrashes, , , options] = body
   return {
     id,
     name,
@@ -124,7 +122,7 @@ function missing(id: JobId, longPayload: string | undefined): string {
 }
 
 export function uniqueKeyOf([, body]: PackedJob): string | null {
-  return body[8]
+  return body[7]
 }
 
 export function pastOf(packed: PackedJob): Past {

@@ -54,7 +54,6 @@ function columns(jobs: readonly NewJob[]): (string | null)[] {
     textArray(jobs.map((job) => job.queue)),
     intArray(jobs.map((job) => job.priority)),
     intArray(jobs.map((job) => Math.round(job.headStartMs))),
-    null,
     delayed ? intArray(jobs.map(({ due }) => ('inMs' in due ? Math.round(due.inMs) : null))) : null,
     delayed ? intArray(jobs.map(({ due }) => ('atMs' in due ? Math.round(due.atMs) : null))) : null,
     long.length === 0 ? null : boolArray(longs),

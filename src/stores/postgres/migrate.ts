@@ -47,7 +47,10 @@ async function appliedVersions(db: Queryable, names: Names): Promise<number[]> {
   const [ledger] = await db.query<{ there: boolean }>(LOOK, [names.schema, `${names.prefix}migration`])
   if (ledger?.there !== true) return []
   const rows = await db.query<{ version: number }>(
-    { name: 'hf_migrate_applied', text: render('select version from holdfast.migration order by version', names) },
+    {
+      name: 'hf_migrate_applied',
+      text: render('select version from holdfast.migration order by version', names),
+    },
     [],
   )
   return rows.map(({ version }) => version)

@@ -1,6 +1,6 @@
 /** Rescue: takes the leases of dead workers away and decides what becomes of each job, in one transaction. */
 import { crashOutcome } from '../../job/crash.ts'
-import type { JobId, Token, WorkerId } from '../../job/ids.ts'
+import type { Token, WorkerId } from '../../job/ids.ts'
 import type { Random } from '../../std/random.ts'
 import type { RescueAnswer, RescuedJob } from '../store.ts'
 import type { PackedJob, Past } from './bodies.ts'
@@ -43,5 +43,5 @@ function place(orphan: OrphanRow, random: Random): { row: object; told: RescuedJ
   const { to, error, crashes, delayMs } = outcome
   const reason = cancel === null ? null : cancel.reason
   const row = { id, token, queue, job, said, kind: to, delay: Math.round(delayMs), error, reason, crashes }
-  return { row, told: { id: id as JobId, name, queue, worker, crashes, to, error } }
+  return { row, told: { id, name, queue, worker, crashes, to, error } }
 }

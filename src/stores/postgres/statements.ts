@@ -8,8 +8,8 @@ import { render, type Names } from './names.ts'
  */
 const TEXTS = {
   enqueue: `select holdfast.enqueue($1::text::uuid, $2::text::uuid[], $3::text::text[], $4::text::smallint[],
-    $5::text::bigint[], $6::text::boolean[], $7::text::bigint[], $8::text::bigint[], $9::text::boolean[],
-    $10::text::json[], $11::text::uuid[], $12::text::text[]) as answers`,
+    $5::text::bigint[], $6::text::bigint[], $7::text::bigint[], $8::text::boolean[], $9::text::json[],
+    $10::text::uuid[], $11::text::text[]) as answers`,
   enqueueUnique: 'select holdfast.enqueue_unique($1::text::uuid, $2::text::json) as answers',
   register: `insert into holdfast.worker (id, lease_ms, expires_at)
     values ($1::uuid, $2::bigint, holdfast.now_ms() + $2::bigint)

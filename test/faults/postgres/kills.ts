@@ -18,7 +18,8 @@ if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
 const report = await killSoak({
   rounds,
   seed,
-  onRound: ({ number, what, held }) => console.error(`round ${number} of ${rounds}: ${what}, ${held} jobs held`),
+  onRound: ({ number, what, held }) =>
+    console.error(`round ${number} of ${rounds}: ${what}, ${held} jobs held`),
 })
 const late = report.recoveriesMs.filter((ms) => ms > RECOVERY_MS).length
 print(report)

@@ -1,71 +1,45 @@
 /** The server has done what it was asked, and its answer is lost with the connection. Judged by the history checker. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { freshDatabase, portOf, sharedPostgres, type Database } from '../../support/servers/database.ts'
-import { startProxy, type TcpProxy } from '../../support/servers/tcp-proxy.ts'
-import { startFleet, type Fleet } from './support/fleet.ts'
+import { describe, expect, test, type TestContext } from 'vitest'
+import { sharedPostgres } from '../../support/servers/database.ts'
+import { setStage, type Stage } from './support/stage.ts'
 
-let database: Database
-let proxy: TcpProxy
-let fleet: Fleet | undefined
-
-beforeEach(async () => {
-  database = await freshDatabase(sharedPostgres(18))
-  proxy = await startProxy(portOf(database.url))
-})
-
-afterEach(async () => {
-  await fleet?.close()
-  fleet = undefined
-  await proxy.close()
-  await database.drop()
-})
-
-async function start(): Promise<Fleet> {
-  fleet = await startFleet({ url: database.url, lineUrl: proxy.url(database.url) })
-  await fleet.progress(30)
-  return fleet
-}
+const start = (context: TestContext): Promise<Stage> => setStage(context, { serverUrl: sharedPostgres(18) })
 
 /** Of the statements by this name, whoever sends them. */
-async function loseReplies(running: Fleet, statement: string, times: number): Promise<void> {
+async function loseReplies({ fleet, proxy }: Stage, statement: string, times: number): Promise<void> {
   for (let time = 0; time < times; time++) {
-    running.fault(`reply lost: ${statement}`)
+    fleet.fault(`reply lost: ${statement}`)
     await proxy.loseNextReply((sent) => sent.includes(`holdfast.${statement}_`))
-    await running.progress(5)
+    await fleet.progress(5)
   }
 }
 
-describe('lost answers to enqueues', () => {
-  test('make no second job, and no enqueue fails', async () => {
-    const running = await start()
-    await loseReplies(running, 'enqueue', 6)
-    await loseReplies(running, 'enqueueUnique', 6)
-    expect(running.refused).toEqual([])
-    const { verdict, acked } = await running.judge()
+describe.concurrent('lost answers', () => {
+  test('to enqueues make no second job, and no enqueue fails', async (context) => {
+    const stage = await start(context)
+    await loseReplies(stage, 'enqueue', 6)
+    await loseReplies(stage, 'enqueueUnique', 6)
+    expect(stage.fleet.refused).toEqual([])
+    const { verdict, acked } = await stage.fleet.judge()
     // Nobody was told otherwise, so each job that was born is one that was acked.
     expect(verdict.counted.born).toBe(acked)
     expect(verdict.counted.unknown).toBeGreaterThanOrEqual(12)
   })
-})
 
-describe('lost answers to settles and claims', () => {
-  test('write nothing twice, and what was claimed comes back', async () => {
-    const running = await start()
-    await loseReplies(running, 'cycle', 12)
-    const { verdict, events } = await running.judge()
+  test('to settles and claims write nothing twice, and what was claimed comes back', async (context) => {
+    const stage = await start(context)
+    await loseReplies(stage, 'cycle', 12)
+    const { verdict, events } = await stage.fleet.judge()
     expect(verdict.counted.settlesAlready).toBeGreaterThan(0)
-    // Those that their worker was never told of.
+    // Leases that their worker was never told of.
     expect(events.some((event) => event.type === 'move' && event.by === 'release-stranger')).toBe(true)
   })
-})
 
-describe('lost answers to all the rest', () => {
-  test('lose nothing', async () => {
-    const running = await start()
-    for (const statement of ['heartbeat', 'promote', 'lead', 'takeOrphans', 'cancel', 'change']) {
-      await loseReplies(running, statement, 2)
-    }
-    expect(running.refused).toEqual([])
-    await running.judge()
+  test('to all the rest lose nothing', async (context) => {
+    const stage = await start(context)
+    for (const statement of ['heartbeat', 'promote', 'lead', 'takeOrphans', 'cancel', 'change'])
+      await loseReplies(stage, statement, 2)
+    expect(stage.fleet.refused).toEqual([])
+    await stage.fleet.judge()
   })
 })

@@ -42,7 +42,14 @@ beforeAll(async () => {
   database = await freshDatabase(sharedPostgres(18))
   executor = pgExecutor({ connectionString: database.url })
   const names = readNames({})
-  store = sqlStore({ kind: 'postgres', executor, names, migrate: true, clock: systemClock, random: systemRandom })
+  store = sqlStore({
+    kind: 'postgres',
+    executor,
+    names,
+    migrate: true,
+    clock: systemClock,
+    random: systemRandom,
+  })
   await store.open()
   client = new pg.Client({ connectionString: database.url })
   await client.connect()
@@ -60,7 +67,7 @@ afterAll(async () => {
 /** Due over the last and the next hour, over ten priorities, as they would be. */
 async function fill(): Promise<void> {
   const columns = 'id, rank, due_at, created_at, lane, queue, body'
-  const body = `json_build_array(id, 'job', '{}', lane, lane * 60000, 4, 3, false, null, null, null)`
+  const body = `json_build_array(id, 'job', '{}', lane, lane * 60000, 4, 3, null, null, null)`
   for (const [table, sign] of [
     ['ready', -1],
     ['scheduled', 1],
@@ -78,7 +85,8 @@ async function plansOf(text: string, values: readonly unknown[] = []): Promise<P
   const plans: PlanNode[] = []
   const listen = ({ message }: { message?: string | undefined }): void => {
     const json = message?.slice(message.indexOf('{'))
-    if (message?.includes('plan:') && json !== undefined) plans.push((JSON.parse(json) as { Plan: PlanNode }).Plan)
+    if (message?.includes('plan:') && json !== undefined)
+      plans.push((JSON.parse(json) as { Plan: PlanNode }).Plan)
   }
   await client.query(`load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_analyze = on;
     set auto_explain.log_nested_statements = on; set auto_explain.log_format = json; set auto_explain.log_level = notice`)
@@ -94,7 +102,8 @@ async function plansOf(text: string, values: readonly unknown[] = []): Promise<P
 }
 
 function scansOf(node: PlanNode): PlanNode[] {
-  const own = BIG_TABLES.includes(node['Relation Name'] ?? '') && / Scan$/.test(node['Node Type']) ? [node] : []
+  const own =
+    BIG_TABLES.includes(node['Relation Name'] ?? '') && node['Node Type'].endsWith(' Scan') ? [node] : []
   return [...own, ...(node.Plans ?? []).flatMap(scansOf)]
 }
 
@@ -148,11 +157,11 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
       claim: { queue: 'default', limit: 100, suspects: false },
     })
     const token = leases[0]?.token
-    await looksAtMost(
-      0,
-      `select holdfast.settle($1, $2, $3, '{0}', null, null, null, null, null, false)`,
-      [worker, `{${token}}`, `{${'1'.repeat(100)}}`],
-    )
+    await looksAtMost(0, `select holdfast.settle($1, $2, $3, '{0}', null, null, null, null, null, false)`, [
+      worker,
+      `{${token}}`,
+      `{${'1'.repeat(100)}}`,
+    ])
   })
 
   test('a look at one job, a cancel and the first page look at a few rows', async () => {
@@ -190,6 +199,6 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
 })
 
 function enqueueText(): string {
-  return `select holdfast.enqueue($1, $2, '{default}', '{5}', '{0}', null, null, null, null,
-    array['["x","job","{}",5,0,4,3,false,null,null,null]'::json], null, null)`
+  return `select holdfast.enqueue($1, $2, '{default}', '{5}', '{0}', null, null, null,
+    array['["x","job","{}",5,0,4,3,null,null,null]'::json], null, null)`
 }

@@ -1,19 +1,15 @@
 /** The server itself goes, refuses, or is full, and comes back. Judged by the history checker. */
 import { Client } from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, type TestContext } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
-import { freshDatabase, type Database } from '../../support/servers/database.ts'
 import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
-import { startProxy, type TcpProxy } from '../../support/servers/tcp-proxy.ts'
 import type { HistoryEvent } from '../../checker/history.ts'
-import { ENQUEUE_MS, RECLAIM_MS, startFleet, type Fleet } from './support/fleet.ts'
+import { ENQUEUE_MS, RECLAIM_MS, type Fleet } from './support/fleet.ts'
+import { setStage, type Stage } from './support/stage.ts'
 
 const MAX_CONNECTIONS = 40
 
 let server: PostgresServer
-let database: Database
-let proxy: TcpProxy
-let fleet: Fleet | undefined
 
 beforeAll(async () => {
   server = await startPostgres({
@@ -30,41 +26,25 @@ beforeAll(async () => {
 })
 afterAll(() => server.dispose())
 
-beforeEach(async () => {
-  database = await freshDatabase(server.url())
-  proxy = await startProxy(server.port)
-})
-
-afterEach(async () => {
-  await fleet?.close()
-  fleet = undefined
-  await proxy.close()
-  await database.drop()
-})
-
-async function start(): Promise<Fleet> {
-  fleet = await startFleet({ url: database.url, lineUrl: proxy.url(database.url) })
-  await fleet.progress(30)
-  return fleet
-}
+const start = (context: TestContext): Promise<Stage> => setStage(context, { serverUrl: server.url() })
 
 const run = (sql: string): Promise<unknown> => withClient(server.url(), (client) => client.query(sql))
 
 /** While the store is away, an enqueue fails at its deadline, and says why. */
-async function expectEnqueuesToFail(running: Fleet): Promise<void> {
-  const { error, ms } = await running.enqueueInVain()
+async function expectEnqueuesToFail(fleet: Fleet): Promise<void> {
+  const { error, ms } = await fleet.enqueueInVain()
   expect(error).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
   expect(ms).toBeLessThan(ENQUEUE_MS + 1_000)
 }
 
 /** From when the store is back: everybody is at work again in time, and nothing was lost. */
-async function expectRecovery(running: Fleet, { annotate }: TestContext): Promise<readonly HistoryEvent[]> {
-  running.up()
-  const tookMs = await running.reclaimed()
+async function expectRecovery(fleet: Fleet, { annotate }: TestContext): Promise<readonly HistoryEvent[]> {
+  fleet.up()
+  const tookMs = await fleet.reclaimed()
   await annotate(`claims again after ${Math.round(tookMs)} ms`)
   expect(tookMs).toBeLessThan(RECLAIM_MS)
-  await running.progress(30)
-  const { events } = await running.judge()
+  await fleet.progress(30)
+  const { events } = await fleet.judge()
   return events
 }
 
@@ -74,56 +54,56 @@ function refusals(events: readonly HistoryEvent[], like: RegExp): number {
 
 describe('a server that stops', () => {
   test.for(['fast', 'immediate'] as const)('%s, and starts again', async (mode, context) => {
-    const running = await start()
-    running.down()
+    const { fleet } = await start(context)
+    fleet.down()
     await server.stop(mode)
-    await expectEnqueuesToFail(running)
+    await expectEnqueuesToFail(fleet)
     await server.start()
-    await expectRecovery(running, context)
+    await expectRecovery(fleet, context)
   })
 })
 
 describe('a server that starts', () => {
   test('and does not let anybody in before it has recovered', async (context) => {
-    const running = await start()
+    const { fleet } = await start(context)
     // It asks for its log, waits, and does not get it: so it takes a while to start.
     await run(`alter system set restore_command = 'sleep 1; false'`)
     await run(`copy (select 1) to program 'cat > /dev/null; touch recovery.signal'`)
-    running.down()
+    fleet.down()
     await server.restart('immediate')
     await run('alter system reset restore_command')
-    const events = await expectRecovery(running, context)
+    const events = await expectRecovery(fleet, context)
     expect(refusals(events, /the database system is (starting up|not)/)).toBeGreaterThan(0)
   })
 })
 
 describe('a server that is read-only', () => {
   test('takes writes again without anybody being restarted', async (context) => {
-    const running = await start()
-    running.down()
+    const { fleet } = await start(context)
+    fleet.down()
     await run('alter system set default_transaction_read_only = on')
     await run('select pg_reload_conf()')
-    await expectEnqueuesToFail(running)
+    await expectEnqueuesToFail(fleet)
     await run('alter system reset default_transaction_read_only')
     await run('select pg_reload_conf()')
-    const events = await expectRecovery(running, context)
+    const events = await expectRecovery(fleet, context)
     expect(refusals(events, /read-only transaction/)).toBeGreaterThan(0)
   })
 })
 
 describe('a server that has no connection left', () => {
   test('is used again when others have given theirs back', async (context) => {
-    const running = await start()
+    const { fleet, proxy } = await start(context)
     await using others = await Crowd.gather()
-    running.down()
+    fleet.down()
     // Out with us, for just so long that others take our places.
     proxy.mode = 'refuse'
     proxy.cutAll()
     await others.fill()
     proxy.mode = 'pass'
-    await expectEnqueuesToFail(running)
+    await expectEnqueuesToFail(fleet)
     await others.leave()
-    const events = await expectRecovery(running, context)
+    const events = await expectRecovery(fleet, context)
     expect(refusals(events, /too many clients/)).toBeGreaterThan(0)
   })
 })

@@ -11,9 +11,8 @@ create function holdfast.now_ms() returns bigint language sql volatile parallel 
 $$;
 
 -- The body of a job is what never changes while it lives, as JSON that the client wrote, so that a move copies one value:
---   [id, name, payload, priority, head start, max attempts, max crashes, solo, unique key, unique hold, options]
+--   [id, name, payload, priority, head start, max attempts, max crashes, unique key, unique hold, options]
 --     payload      JSON text as it was given, as a string; null where it is long and stands in the table payload.
---     solo         whether the job gets a lease of its own.
 --     unique hold  how long the key is held: -1 until the first claim, 0 until the job is final, else so many ms.
 --     options      group, limits and envelope; null where all of them are empty.
 -- long says that the payload stands apart. past is what happened to it so far: the newest error, the newest log lines, the progress.
@@ -28,7 +27,6 @@ create table holdfast.ready (
   attempt integer not null default 0,
   crashes integer not null default 0,
   lane smallint not null,
-  solo boolean not null default false,
   long boolean not null default false,
   queue text collate "C" not null,
   unique_key text,
@@ -49,7 +47,6 @@ create table holdfast.scheduled (
   attempt integer not null default 0,
   crashes integer not null default 0,
   lane smallint not null,
-  solo boolean not null default false,
   long boolean not null default false,
   queue text collate "C" not null,
   unique_key text,

@@ -20,7 +20,7 @@ $$;
 -- none has it. Long payloads come apart. Answers null where the flush is new, else what the first was answered ([] for
 -- "all inserted").
 create function holdfast.enqueue(
-  p_flush uuid, p_ids uuid[], p_queues text[], p_lanes smallint[], p_head_starts bigint[], p_solos boolean[],
+  p_flush uuid, p_ids uuid[], p_queues text[], p_lanes smallint[], p_head_starts bigint[],
   p_due_in bigint[], p_due_at bigint[], p_longs boolean[], p_bodies json[], p_long_ids uuid[], p_long_payloads text[]
 ) returns json language plpgsql as $$
 declare
@@ -35,10 +35,10 @@ begin
   end if;
 
   with written as (
-    insert into holdfast.ready (id, rank, due_at, created_at, lane, solo, long, queue, body)
-    select id, v_now - head_start, v_now, v_now, lane, coalesce(solo, false), coalesce(long, false), queue, body
-    from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_solos, p_due_in, p_due_at, p_longs, p_bodies)
-      as job (id, queue, lane, head_start, solo, due_in, due_at, long, body)
+    insert into holdfast.ready (id, rank, due_at, created_at, lane, long, queue, body)
+    select id, v_now - head_start, v_now, v_now, lane, coalesce(long, false), queue, body
+    from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_due_in, p_due_at, p_longs, p_bodies)
+      as job (id, queue, lane, head_start, due_in, due_at, long, body)
     where coalesce(due_at, v_now + due_in, v_now) <= v_now
     returning queue, lane, rank
   ), lowest as (
@@ -48,10 +48,10 @@ begin
 
   if p_due_in is not null or p_due_at is not null then
     with written as (
-      insert into holdfast.scheduled (id, rank, due_at, created_at, lane, solo, long, queue, body)
-      select id, due - head_start, due, v_now, lane, coalesce(solo, false), coalesce(long, false), queue, body
-      from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_solos, p_due_in, p_due_at, p_longs, p_bodies)
-        as job (id, queue, lane, head_start, solo, due_in, due_at, long, body),
+      insert into holdfast.scheduled (id, rank, due_at, created_at, lane, long, queue, body)
+      select id, due - head_start, due, v_now, lane, coalesce(long, false), queue, body
+      from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_due_in, p_due_at, p_longs, p_bodies)
+        as job (id, queue, lane, head_start, due_in, due_at, long, body),
         lateral (select coalesce(due_at, v_now + due_in, v_now) as due) as when_due
       where due > v_now
       returning due_at

@@ -12,18 +12,18 @@ end $$;
 create function holdfast.unpacked(
   p_job json, p_said jsonb,
   out attempt integer, out crashes integer, out created_at bigint, out due_at bigint, out head_start bigint,
-  out lane smallint, out solo boolean, out long boolean, out unique_key text, out past jsonb, out body json
+  out lane smallint, out long boolean, out unique_key text, out past jsonb, out body json
 ) language sql immutable as $$
   select coalesce((p_job ->> 2)::integer, 1), coalesce((p_job ->> 3)::integer, 0),
     coalesce(p_job ->> 4, p_job ->> 0)::bigint, (p_job ->> 0)::bigint, (p_job -> 1 ->> 4)::bigint,
     (case when (p_job ->> 3)::integer > 0 then '10' else p_job -> 1 ->> 3 end)::smallint,
-    (p_job -> 1 ->> 7)::boolean, p_job -> 1 ->> 2 is null, p_job -> 1 ->> 8,
+    p_job -> 1 ->> 2 is null, p_job -> 1 ->> 7,
     case when p_said is null then (p_job ->> 5)::jsonb else coalesce((p_job ->> 5)::jsonb, '{}') || p_said end,
     p_job -> 1
 $$;
 
--- Takes the jobs of lowest rank under new leases: one for the plain ones together, one each for a suspect (one at most a
--- claim) and for solo jobs. p_lanes and p_from say where to look: in each lane from that rank on. Answers a row a lease,
+-- Takes the jobs of lowest rank under new leases: one for the plain ones together, and one for a suspect, of which there is
+-- one at most a claim. p_lanes and p_from say where to look: in each lane from that rank on. Answers a row a lease,
 -- with its jobs in order of rank, and their long payloads by id.
 create function holdfast.claim(
   p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[]
@@ -80,10 +80,10 @@ begin
 
   return query with taken as (
     delete from holdfast.ready where ctid = any (v_places)
-    returning id, rank, due_at, created_at, attempt, crashes, lane, solo, long, unique_key, past, body
+    returning id, rank, due_at, created_at, attempt, crashes, lane, long, unique_key, past, body
   ), freed as (
     delete from holdfast.unique_key as held using taken
-    where taken.unique_key is not null and taken.body ->> 9 = '-1'
+    where taken.unique_key is not null and taken.body ->> 8 = '-1'
       and held.key = taken.unique_key and held.job = taken.id
   ), batches as materialized (
     select array_agg(id) as ids,
@@ -94,7 +94,7 @@ begin
       ) || ']' as jobs,
       bool_or(long or unique_key is not null) as keyed
     from (select * from taken order by rank, id) as sorted
-    group by case when solo or lane = 10 then id end
+    group by case when lane = 10 then id end
   ), granted as (
     insert into holdfast.lease (worker, claimed_at, keyed, queue, done, ids, jobs)
     select p_worker, v_now, keyed, p_queue, repeat('0', cardinality(ids))::varbit, ids, jobs from batches
@@ -162,23 +162,23 @@ begin
     select id, v_now, queue, job, detail::jsonb, said from fresh where kind = 'dead'
   ), waiting as (
     insert into holdfast.scheduled
-      (id, rank, due_at, created_at, attempt, crashes, lane, solo, long, queue, unique_key, past, body)
+      (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
     select id, v_now + delay - head_start, v_now + delay, created_at,
-      case when kind = 'snooze' then attempt - 1 else attempt end, crashes, lane, solo, long, queue, unique_key,
+      case when kind = 'snooze' then attempt - 1 else attempt end, crashes, lane, long, queue, unique_key,
       case when detail is null then past else coalesce(past, '{}') || jsonb_build_object('error', detail::jsonb) end, body
     from (select fresh.*, (holdfast.unpacked(job, said)).* from fresh where kind in ('retry', 'snooze')) as back
     returning due_at
   ), released as (
     insert into holdfast.ready
-      (id, rank, due_at, created_at, attempt, crashes, lane, solo, long, queue, unique_key, past, body)
-    select id, due_at - head_start, due_at, created_at, attempt - 1, crashes, lane, solo, long, queue, unique_key, past,
+      (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
+    select id, due_at - head_start, due_at, created_at, attempt - 1, crashes, lane, long, queue, unique_key, past,
       body
     from (select fresh.*, (holdfast.unpacked(job, said)).* from fresh where kind = 'release') as back
     returning queue, lane, rank
   ), freed as (
     delete from holdfast.unique_key as taken using fresh
     where fresh.keyed and fresh.kind not in ('retry', 'snooze', 'release') and taken.until is null
-      and taken.key = fresh.job -> 1 ->> 8 and taken.job = fresh.id
+      and taken.key = fresh.job -> 1 ->> 7 and taken.job = fresh.id
   ), forgotten as (
     delete from holdfast.payload as long using fresh
     where fresh.keyed and fresh.kind = 'forget' and long.id = fresh.id

@@ -11,15 +11,15 @@ declare
 begin
   if p_due <= v_now then
     insert into holdfast.ready
-      (id, rank, due_at, created_at, attempt, crashes, lane, solo, long, queue, unique_key, past, body)
-    values (p_id, v_rank, p_due, p_created, p_attempt, p_crashes, v_lane, (p_body ->> 7)::boolean, p_body ->> 2 is null,
-      p_queue, p_body ->> 8, p_past, p_body);
+      (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
+    values (p_id, v_rank, p_due, p_created, p_attempt, p_crashes, v_lane, p_body ->> 2 is null,
+      p_queue, p_body ->> 7, p_past, p_body);
     perform holdfast.tell_ready(p_queue, v_lane, v_rank);
   else
     insert into holdfast.scheduled
-      (id, rank, due_at, created_at, attempt, crashes, lane, solo, long, queue, unique_key, past, body)
-    values (p_id, v_rank, p_due, p_created, p_attempt, p_crashes, v_lane, (p_body ->> 7)::boolean, p_body ->> 2 is null,
-      p_queue, p_body ->> 8, p_past, p_body);
+      (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
+    values (p_id, v_rank, p_due, p_created, p_attempt, p_crashes, v_lane, p_body ->> 2 is null,
+      p_queue, p_body ->> 7, p_past, p_body);
     perform holdfast.tell_due(p_due - v_now);
   end if;
 end $$;
@@ -61,7 +61,7 @@ create function holdfast.meet_holder(
   p_holder uuid, p_on_conflict text, p_key text, p_queue text, p_due bigint, p_body json, p_payload text
 ) returns text language plpgsql as $$
 declare
-  v_hold constant bigint := (p_body ->> 9)::bigint;
+  v_hold constant bigint := (p_body ->> 8)::bigint;
   v_now constant bigint := holdfast.now_ms();
   v_job record;
 begin
@@ -122,14 +122,14 @@ begin
         where held.key = v_job.key and (held.until is null or held.until > v_now)
           and not exists (
             select from holdfast.ready as waiting
-            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 9 = '-1')
+            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 8 = '-1')
           ) and not exists (
             select from holdfast.scheduled as waiting
-            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 9 = '-1')
+            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 8 = '-1')
           );
       end if;
       if v_holder is null then
-        v_holder := holdfast.take_key(v_job.key, v_job.id, (v_job.body ->> 9)::bigint);
+        v_holder := holdfast.take_key(v_job.key, v_job.id, (v_job.body ->> 8)::bigint);
       end if;
     end if;
     if v_holder is null then

@@ -132,8 +132,8 @@ begin
     from json_array_elements(p_orphans) as list (one)
   ), waiting as (
     insert into holdfast.scheduled
-      (id, rank, due_at, created_at, attempt, crashes, lane, solo, long, queue, unique_key, past, body)
-    select id, v_now + delay - head_start, v_now + delay, created_at, attempt - 1, lost, 10, solo, long, queue,
+      (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
+    select id, v_now + delay - head_start, v_now + delay, created_at, attempt - 1, lost, 10, long, queue,
       unique_key, coalesce(past, '{}') || jsonb_build_object('error', error), body
     from (select orphan.*, (holdfast.unpacked(job, said)).* from orphan where kind = 'scheduled') as back
     returning due_at
@@ -146,7 +146,7 @@ begin
     from orphan where kind = 'cancelled'
   ), freed as (
     delete from holdfast.unique_key as held using orphan
-    where orphan.kind <> 'scheduled' and held.until is null and held.key = orphan.job -> 1 ->> 8
+    where orphan.kind <> 'scheduled' and held.until is null and held.key = orphan.job -> 1 ->> 7
       and held.job = orphan.id
   )
   select count(holdfast.tell_due(soonest - v_now)) into v_told

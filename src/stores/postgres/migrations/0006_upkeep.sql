@@ -13,8 +13,8 @@ begin
     ))
     returning *
   ), moved as (
-    insert into holdfast.ready (id, rank, due_at, created_at, attempt, crashes, lane, solo, long, queue, unique_key, past, body)
-    select id, rank, due_at, created_at, attempt, crashes, lane, solo, long, queue, unique_key, past, body from due
+    insert into holdfast.ready (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
+    select id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body from due
     returning queue, lane, rank
   ), lowest as (
     select queue, lane, min(rank) as rank, count(*) as size from moved group by queue, lane
@@ -126,6 +126,10 @@ begin
       v_schema, v_name, v_from, v_from + v_day_ms);
   end loop;
 end $$;
+
+-- The first ones are there before any job is. Whoever reads while the day's own partition is being attached is planned
+-- without it, and may then miss a job that finished into it a moment later.
+select holdfast.make_partitions(3);
 
 -- Drops the partitions of days that were over at a time; answers how many jobs were in them. Drops nothing where somebody
 -- is in the way: the next call does.

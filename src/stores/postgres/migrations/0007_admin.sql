@@ -56,8 +56,8 @@ declare
 begin
   select * into v_job from holdfast.dead where id = p_id for update;
   if not found then return false; end if;
-  if v_job.job -> 1 ->> 8 is not null then
-    v_holder := holdfast.take_key(v_job.job -> 1 ->> 8, p_id, (v_job.job -> 1 ->> 9)::bigint);
+  if v_job.job -> 1 ->> 7 is not null then
+    v_holder := holdfast.take_key(v_job.job -> 1 ->> 7, p_id, (v_job.job -> 1 ->> 8)::bigint);
     if v_holder <> p_id then return false; end if;
   end if;
   delete from holdfast.dead where id = p_id;

@@ -60,9 +60,9 @@ begin
 
   v_due := (extract(epoch from run_at) * 1000)::bigint;
   v_body := json_build_array(v_id, job_type, case when not v_long then v_payload end, priority, v_head_start, max_attempts,
-    3, false, v_key, case when v_key is not null then 0 end, null);
+    3, v_key, case when v_key is not null then 0 end, null);
   if v_key is null then
-    perform holdfast.enqueue(v_flush, array[v_id], array[queue], array[priority::smallint], array[v_head_start], null, null,
+    perform holdfast.enqueue(v_flush, array[v_id], array[queue], array[priority::smallint], array[v_head_start], null,
       case when v_due is not null then array[v_due] end, array[v_long], array[v_body],
       case when v_long then array[v_id] end, array[v_payload]);
     return v_id;

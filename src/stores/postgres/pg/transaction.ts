@@ -16,7 +16,10 @@ export interface TransactionParts {
 
 const ROLLBACK_MS = 5_000
 
-export async function transact<T>(parts: TransactionParts, work: (tx: Transaction) => Promise<T>): Promise<T> {
+export async function transact<T>(
+  parts: TransactionParts,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
   const { session, timeoutMs, isWorthRetrying } = parts
   const tx = new OpenTransaction(parts)
   // Said aloud: a database may have another level by default.

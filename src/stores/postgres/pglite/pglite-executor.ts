@@ -243,7 +243,9 @@ class PgliteExecutor implements Executor {
       handle: {
         query: async (text, values = []) => ({
           // Under one name, which the next statement takes over.
-          rows: await run('a statement', () => database.query({ name: 'handler', text }, values.map(asSqlValue))),
+          rows: await run('a statement', () =>
+            database.query({ name: 'handler', text }, values.map(asSqlValue)),
+          ),
         }),
       },
     }
@@ -345,7 +347,8 @@ function asSqlValue(value: unknown): SqlValue {
   if (typeof value === 'bigint') return String(value)
   if (value instanceof Date) return value.toISOString()
   if (value instanceof Uint8Array) return `\\x${Buffer.from(value).toString('hex')}`
-  if (Array.isArray(value)) return textArray(value.map((item) => (item === null ? null : String(asSqlValue(item)))))
+  if (Array.isArray(value))
+    return textArray(value.map((item) => (item === null ? null : String(asSqlValue(item)))))
   return JSON.stringify(value)
 }
 

@@ -11,7 +11,7 @@ import type { CheckOptions } from '../../../checker/options.ts'
 import { History, recordedStore, snapshot } from '../../../support/recorded-store.ts'
 import { installAudit, readAudit } from './audit.ts'
 import { failure } from './failure.ts'
-import { Client, defineWork } from './workload.ts'
+import { Client, defineWork, type Failure } from './workload.ts'
 
 export interface FleetOptions {
   /** The database, past the line that breaks. */
@@ -86,7 +86,8 @@ export class Fleet {
     this.#options = options
     this.#direct = direct
     this.history.onClaimAnswered = ({ node, invokedAt, at }) => {
-      if (invokedAt >= this.#upAt && !this.#claimedSince.has(node)) this.#claimedSince.set(node, at - this.#upAt)
+      if (invokedAt >= this.#upAt && !this.#claimedSince.has(node))
+        this.#claimedSince.set(node, at - this.#upAt)
     }
   }
 
@@ -99,10 +100,14 @@ export class Fleet {
     return this.clients.reduce((sum, client) => sum + client.acked, 0)
   }
 
-  /** Enqueues that failed. */
-  get refused(): readonly unknown[] {
-    const failures = this.clients.flatMap((client) => client.failures)
-    return failures.filter(({ what }) => what === 'enqueue').map(({ error }) => error)
+  /** What failed, as the application sees it. */
+  get failures(): readonly Failure[] {
+    return this.clients.flatMap((client) => client.failures)
+  }
+
+  /** Enqueues among it. */
+  get refused(): readonly Failure[] {
+    return this.failures.filter(({ what }) => what === 'enqueue')
   }
 
   /** Wake-ups that came to a worker since it was last asked. */
@@ -178,7 +183,10 @@ export class Fleet {
     const events = this.history.events('postgres', moves)
     const verdict = check(events, BOUNDS)
     if (verdict.violationCount > 0) throw failure(verdict, events)
-    const completed = (await this.#direct.admin.queues()).reduce((sum, { counts }) => sum + counts.completed, 0)
+    const completed = (await this.#direct.admin.queues()).reduce(
+      (sum, { counts }) => sum + counts.completed,
+      0,
+    )
     return { verdict, acked: this.acked, completed, events }
   }
 
@@ -193,7 +201,14 @@ export class Fleet {
     const hf = this.#holdfast(node)
     defineWork(hf, this.history, node, () => this.#finished++)
     const worker = await hf.work({ concurrency: SLOTS, lease: LEASE_MS, poll: 200, grace: GRACE_MS })
-    this.history.write({ type: 'node', what: 'started', node, queues: ['default'], slots: SLOTS, upkeep: true })
+    this.history.write({
+      type: 'node',
+      what: 'started',
+      node,
+      queues: ['default'],
+      slots: SLOTS,
+      upkeep: true,
+    })
     this.#members.push({ node, worker, close: () => hf.close() })
   }
 

@@ -74,12 +74,18 @@ interface Wound {
 
 export async function killSoak(options: KillOptions): Promise<KillReport> {
   // A kill loses nothing that was written, so nothing need be synced.
-  await using server = await startPostgres({ version: 18, settings: { fsync: 'off', max_connections: '100' } })
+  await using server = await startPostgres({
+    version: 18,
+    settings: { fsync: 'off', max_connections: '100' },
+  })
   const url = await server.createDatabase('soak')
   const store = postgresStore({ url })
   await store.open()
   await installAudit(url)
-  await run(url, 'create table effect (job uuid primary key, fence bigint not null, times integer not null default 1)')
+  await run(
+    url,
+    'create table effect (job uuid primary key, fence bigint not null, times integer not null default 1)',
+  )
   const soak = new Soak(url, store, seededRandom(options.seed ?? Math.floor(Math.random() * 2 ** 32)))
   try {
     return await soak.run(options)
@@ -151,7 +157,14 @@ class Soak {
   #noteWorker(node: string, worker: string): void {
     const { op } = this.#history.begin(node, { kind: 'register', worker, leaseMs: LEASE_MS })
     this.#history.write({ type: 'answer', op, node, reply: { kind: 'register' } })
-    this.#history.write({ type: 'node', what: 'started', node, queues: ['default'], slots: SLOTS, upkeep: true })
+    this.#history.write({
+      type: 'node',
+      what: 'started',
+      node,
+      queues: ['default'],
+      slots: SLOTS,
+      upkeep: true,
+    })
   }
 
   async #kill(): Promise<number> {
@@ -281,7 +294,10 @@ function ackedIn(events: readonly HistoryEvent[]): Set<string> {
 function recoveriesOf({ at, jobs }: Wound, moves: readonly TimedEvent[]): number[] {
   return jobs.map(({ id, token }) => {
     const later = moves.filter((move) => move.type === 'move' && move.t > at && move.job === id)
-    const back = later.find((move) => move.type === 'move' && (move.to === 'running' ? move.token !== token : FINAL.has(move.to ?? '')))
+    const back = later.find(
+      (move) =>
+        move.type === 'move' && (move.to === 'running' ? move.token !== token : FINAL.has(move.to ?? '')),
+    )
     const rescued = later.find((move) => move.type === 'move' && move.by === 'rescue')
     const crashes = rescued?.type === 'move' ? rescued.crashes : 1
     const extraMs = 1_000 * (2 ** (crashes - 1) - 1)

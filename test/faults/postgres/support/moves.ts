@@ -28,7 +28,6 @@ type Body = readonly [
   headStart: number,
   maxAttempts: number,
   maxCrashes: number,
-  solo: boolean,
   key: string | null,
   hold: number,
 ]
@@ -104,7 +103,8 @@ class Moves {
     const before = this.#places.get(job) ?? null
     const leaving = left.get(job) ?? []
     const from = leaving.find((one) => isSame(one, before))
-    if (before !== null && from === undefined) throw senseless(job, `is ${place.state}, and ${before.state} still`)
+    if (before !== null && from === undefined)
+      throw senseless(job, `is ${place.state}, and ${before.state} still`)
     if (before === null && leaving.length > 0 && place.state !== 'ready' && place.state !== 'scheduled')
       throw senseless(job, 'left a place that it had never come to')
     left.set(
@@ -152,11 +152,11 @@ class Moves {
   }
 
   #unique(job: string, body: Body, t: number): MoveEvent['unique'] {
-    const key = body[8]
+    const key = body[7]
     if (key === null) return null
     const holder = this.#keys.get(key)
     const until = holder?.job === job ? earliest(holder.until ?? Infinity) : -Infinity
-    const hold = body[9] < 0 ? 'ready' : body[9] === 0 ? 'unfinished' : until - t
+    const hold = body[8] < 0 ? 'ready' : body[8] === 0 ? 'unfinished' : until - t
     return { key, hold, held: until > t }
   }
 }
@@ -188,12 +188,21 @@ function stepsOf({ relation, op, old, new: now, statement }: Entry): Step[] {
   const placeIn = PLACES[relation]
   if (placeIn === undefined) return []
   return [
-    ...(old === null ? [] : [{ way: 'out' as const, job: old['id'] as string, place: placeIn(old), statement: by }]),
-    ...(now === null ? [] : [{ way: 'in' as const, job: now['id'] as string, place: placeIn(now), statement: by }]),
+    ...(old === null
+      ? []
+      : [{ way: 'out' as const, job: old['id'] as string, place: placeIn(old), statement: by }]),
+    ...(now === null
+      ? []
+      : [{ way: 'in' as const, job: now['id'] as string, place: placeIn(now), statement: by }]),
   ]
 }
 
-function leaseSteps(row: Row, way: Step['way'], statement: string, concerns: (at: number) => boolean): Step[] {
+function leaseSteps(
+  row: Row,
+  way: Step['way'],
+  statement: string,
+  concerns: (at: number) => boolean,
+): Step[] {
   const { token, worker, queue, ids } = row as { token: number; worker: string; queue: string; ids: string[] }
   const jobs = JSON.parse(row['jobs'] as string) as Packed[]
   return ids.flatMap((job, position) => {
@@ -209,7 +218,11 @@ const PLACES: Readonly<Record<string, (row: Row) => Place>> = {
   scheduled: (row) => waitingPlace('scheduled', row),
   dead: (row) => packedPlace('dead', row['queue'] as string, row['job'] as Packed),
   history: (row) =>
-    packedPlace(row['cancelled'] === true ? 'cancelled' : 'completed', row['queue'] as string, row['job'] as Packed),
+    packedPlace(
+      row['cancelled'] === true ? 'cancelled' : 'completed',
+      row['queue'] as string,
+      row['job'] as Packed,
+    ),
 }
 
 function waitingPlace(state: State, row: Row): Place {

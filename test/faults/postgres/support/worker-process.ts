@@ -28,7 +28,16 @@ export class WorkerProcess {
 
   constructor(name: string, { url, leaseMs, slots, onWorker }: WorkerProcessOptions) {
     this.name = name
-    const limits = ['--lease', `${leaseMs}ms`, '--concurrency', String(slots), '--poll', '200ms', '--drain', '5s']
+    const limits = [
+      '--lease',
+      `${leaseMs}ms`,
+      '--concurrency',
+      String(slots),
+      '--poll',
+      '200ms',
+      '--drain',
+      '5s',
+    ]
     const args = [`${root}dist/cli/bin.js`, 'work', JOBS, '--log', 'json', '--log-level', 'error', ...limits]
     this.#child = spawn(process.execPath, args, {
       env: { ...process.env, HOLDFAST_STORE: url },
