@@ -9,7 +9,7 @@ const GAP = 4
 const TITLE = 24
 const PANEL_GAP = 16
 
-const COLOURS = ['#3b82c4', '#8a94a0', '#b08a5a', '#7a9a72']
+const COLOURS = ['#3b82c4', '#a7b4c2', '#c49a63', '#7a9a72']
 const TEXT = '#7b838c'
 
 export function plot(figures: readonly Figure[]): string {
@@ -35,7 +35,7 @@ function drawPanel(figures: readonly Figure[], names: readonly string[], top: nu
   const [first] = figures
   const most = Math.max(...figures.map((figure) => Math.max(...figure.rounds)))
   const scale = (value: number): number => Math.max(1, (value / most) * (WIDTH - LEFT - RIGHT))
-  const title = `<text x="0" y="${top + 12}" font-weight="600">${escape(`${first?.what ?? ''} (${first?.unit ?? ''})`)}</text>`
+  const title = `<text x="8" y="${top + 12}" font-weight="600">${escape(`${first?.what ?? ''} (${first?.unit ?? ''})`)}</text>`
   const bars = figures.map(({ who, median, rounds }, index) => {
     const y = top + TITLE + index * (BAR + GAP)
     const middle = y + BAR / 2

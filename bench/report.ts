@@ -35,6 +35,7 @@ export function row(
 }
 
 export function printTable(rows: readonly Row[]): string {
+  if (rows.length === 0) return ''
   const cells = rows.map(({ what, median: value, unit, rounds, bar, met }) => [
     what,
     `${show(value)} ${unit}`,

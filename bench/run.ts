@@ -35,15 +35,13 @@ const seconds = Number(values.seconds)
 // An exit ends children and servers, see there; without this, a signal would not be one.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
 
-if (!(rounds >= 1) || !(seconds > 0)) {
-  say(USAGE)
-  process.exitCode = 2
-} else if (values.store === 'memory') {
-  await memory()
-} else if (values.store === 'postgres') {
-  await postgres()
-} else {
-  say(USAGE)
+if (!(rounds >= 1) || !(seconds > 0)) refuse('--rounds and --seconds are numbers above zero.')
+else if (values.store === 'memory') await memory()
+else if (values.store === 'postgres') await postgres()
+else refuse('--store is memory or postgres.')
+
+function refuse(why: string): void {
+  say(`${why}\n${USAGE}`)
   process.exitCode = 2
 }
 
@@ -53,15 +51,11 @@ async function memory(): Promise<void> {
 }
 
 async function postgres(): Promise<void> {
-  const { peers, only, quick, profile } = values
-  const result = await postgresBench({
-    rounds,
-    peers: readPeers(peers),
-    only: readScenarios(only),
-    quick,
-    profile,
-    say,
-  })
+  const { only, quick, profile } = values
+  const [peers, scenarios] = [readPeers(values.peers), readScenarios(only)]
+  if (typeof peers === 'string') return refuse(peers)
+  if (typeof scenarios === 'string') return refuse(scenarios)
+  const result = await postgresBench({ rounds, peers, scenarios, quick, profile, say })
   const { figures, rows, failures } = result
   const settings = Object.entries(result.settings).map(([who, how]) => `${who}: ${JSON.stringify(how)}`)
   const tables = [settings.join('\n'), printFigures(figures), printTable(rows), failures.join('\n')]

@@ -14,8 +14,7 @@ import { Stage, type StageParts } from './stage.ts'
 export interface PostgresBenchOptions {
   readonly rounds: number
   readonly peers: readonly Peer[]
-  /** Names of scenarios; empty for all. */
-  readonly only: readonly string[]
+  readonly scenarios: readonly Scenario[]
   readonly quick: boolean
   /** Where the children leave their CPU profiles, if they shall. */
   readonly profile: string | undefined
@@ -32,8 +31,7 @@ export interface PostgresBenchResult {
 }
 
 export async function postgresBench(options: PostgresBenchOptions): Promise<PostgresBenchResult> {
-  const { peers, only, quick, profile, say } = options
-  const scenarios = SCENARIOS.filter(({ name }) => only.length === 0 || only.includes(name))
+  const { peers, scenarios, quick, profile, say } = options
   const node = install(say)
   const server = await BenchServer.start()
   try {
@@ -85,25 +83,21 @@ async function turn({ round, scenario, measured, say, ...parts }: Turn): Promise
   return failures
 }
 
-/** What `--peers` names; throws where it is none. */
-export function readPeers(text: string): Peer[] {
-  return readList(text, 'peer', PEERS)
+/** What `--peers` names, or what is wrong with it. */
+export function readPeers(text: string): Peer[] | string {
+  return readList(text, 'peer', new Map(PEERS.map((peer) => [peer, peer])))
 }
 
-/** What `--only` names; throws where there is no such scenario. */
-export function readScenarios(text: string): string[] {
-  return readList(
-    text,
-    'scenario',
-    SCENARIOS.map(({ name }) => name),
-  )
+/** What `--only` names, in our order; all where it names none. Or what is wrong with it. */
+export function readScenarios(text: string): readonly Scenario[] | string {
+  const named = readList(text, 'scenario', new Map(SCENARIOS.map((scenario) => [scenario.name, scenario])))
+  if (typeof named === 'string') return named
+  return named.length === 0 ? SCENARIOS : SCENARIOS.filter((scenario) => named.includes(scenario))
 }
 
-function readList<T extends string>(text: string, what: string, known: readonly T[]): T[] {
+function readList<T>(text: string, what: string, known: ReadonlyMap<string, T>): T[] | string {
   const names = text === '' ? [] : text.split(',')
-  return names.map((name) => {
-    const found = known.find((one) => one === name)
-    if (found === undefined) throw new Error(`There is no ${what} "${name}". Use ${known.join(', ')}.`)
-    return found
-  })
+  const unknown = names.find((name) => !known.has(name))
+  if (unknown !== undefined) return `There is no ${what} "${unknown}". Use ${[...known.keys()].join(', ')}.`
+  return names.flatMap((name) => known.get(name) ?? [])
 }

@@ -72,6 +72,7 @@ export interface Finished {
   readonly state: 'completed' | 'cancelled'
   /** When it was known to be final, and when it may have been at the earliest. */
   readonly seq: number
+  readonly t: number
   readonly earliestSeq: number
   readonly settledToken: number
   writtenToken: number
@@ -153,13 +154,14 @@ export class Book {
     return job
   }
 
-  #finish(job: Job, { seq, unique }: MoveEvent, state: 'completed' | 'cancelled'): void {
+  #finish(job: Job, { seq, t, unique }: MoveEvent, state: 'completed' | 'cancelled'): void {
     const { settledToken, writtenToken, lostTokens } = job
     const timedKey = typeof unique?.hold === 'number'
     this.jobs.delete(job.id)
     this.finished.set(job.id, {
       state,
       seq,
+      t,
       earliestSeq: seq,
       settledToken,
       writtenToken,

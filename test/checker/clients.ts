@@ -50,7 +50,7 @@ export class Clients {
         }
         return
       case 'cycle':
-        if (call.kind === 'cycle') this.#settled(event.seq, call, reply, moves)
+        if (call.kind === 'cycle') this.#settled(event, call, reply, moves)
         return noteLeased(event, leased, invoked.seq)
       case 'rescue':
         for (const { id, to } of reply.jobs) this.#rescued(id, to !== 'scheduled', event.seq, invoked.seq)
@@ -66,7 +66,7 @@ export class Clients {
     }
   }
 
-  #settled(seq: number, call: CycleCall, reply: CycleReply, moves: boolean): void {
+  #settled(event: AnswerEvent, call: CycleCall, reply: CycleReply, moves: boolean): void {
     for (let index = 0; index < call.settles.length; index++) {
       const settle = call.settles[index]
       if (settle === undefined || reply.settled[index] !== 'written') continue
@@ -76,18 +76,19 @@ export class Clients {
       if (job === undefined) continue
       job.writtenToken = settle.token
       if (!isFinalSettlement(settle.to)) continue
-      job.finalSeq = seq
+      job.finalSeq = event.seq
       job.finalBy = settle.to
       // Nobody tells of moves: the answer is all that we will ever know of its end.
-      if (!moves && settle.to !== 'dead') this.#finish(job, settle.to, settle.token, seq)
+      if (!moves && settle.to !== 'dead') this.#finish(job, settle.to, settle.token, event)
     }
   }
 
-  #finish(job: Job, by: SettlementType, token: number, seq: number): void {
+  #finish(job: Job, by: SettlementType, token: number, { seq, t }: AnswerEvent): void {
     this.#book.jobs.delete(job.id)
     this.#book.finished.set(job.id, {
       state: by === 'completed' ? 'completed' : 'cancelled',
       seq,
+      t,
       // An earlier try of the settle whose answer was lost may have been the one that came through.
       earliestSeq: job.seenSeq,
       settledToken: token,

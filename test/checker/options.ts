@@ -12,6 +12,8 @@ export interface Bounds {
   readonly strangerMs: number
   /** How long after its `unknown` a call may still act, where no `lease` event tells. @default 5_000 */
   readonly lateMs: number
+  /** How long after its time a move may come into sight: a real store reads its clock before it commits. @default 0 */
+  readonly visibleMs: number
   /** S17: how long a claimable job may be overtaken. @default 300 */
   readonly overtakeMs: number
   /** L2: how soon after an outage a worker asks for jobs again. @default 5_000 */
@@ -37,6 +39,7 @@ export function readBounds(options: CheckOptions): Bounds {
     failoverMs: leaseMs,
     strangerMs: 3 * leaseMs,
     lateMs: 5_000,
+    visibleMs: 0,
     overtakeMs: 300,
     reclaimMs: 5_000,
     starveMs: 60_000,

@@ -136,6 +136,18 @@ describe('S7: a unique key has one live holder', () => {
     expect(broken(story.end())).toEqual([])
   })
 
+  test('a duplicate is fine for a moment, where a store reads its clock before it commits', () => {
+    for (const to of ['dead', 'completed'] as const) {
+      const later = (ms: number): Story => {
+        const story = held(unfinished)
+        story.claim('w', ['a'])
+        return duplicate(story.settle('a', to).wait(ms), unfinished)
+      }
+      expect(broken(later(10), { visibleMs: 50 })).toEqual([])
+      expect(broken(later(100), { visibleMs: 50 })).toEqual(['S7 a'])
+    }
+  })
+
   test('a repeated flush is still a duplicate of a job that has finished since', () => {
     for (const moves of [true, false]) {
       const story = held(unfinished, { moves })

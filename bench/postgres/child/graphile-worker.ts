@@ -1,8 +1,8 @@
-import type { ChildConfig, Level, Payload } from '../protocol.ts'
+import { NORMAL, type ChildConfig, type Payload } from '../protocol.ts'
 import { SETTINGS } from '../settings.ts'
 import { inSlices, load, type EnqueueOptions, type Library } from './contender.ts'
 
-const { throughput, latency, bulk, singlePool } = SETTINGS['graphile-worker']
+const { throughput, latency, bulk, poolSize } = SETTINGS['graphile-worker']
 const OPTIONS = { throughput, latency }
 
 /** What we use of graphile-worker. */
@@ -23,7 +23,7 @@ export async function graphileLibrary({ url, aim }: ChildConfig): Promise<Librar
   const { makeWorkerUtils, run, Logger } = await load<GraphileWorker>('graphile-worker')
   const logger = new Logger(() => () => undefined)
   const utils = await makeWorkerUtils({
-    preset: { worker: { connectionString: url, maxPoolSize: singlePool, logger } },
+    preset: { worker: { connectionString: url, maxPoolSize: poolSize, logger } },
   })
   return {
     open: () => utils.migrate(),
@@ -60,5 +60,3 @@ function specOf({ level, delayMs }: EnqueueOptions): object {
     ...(delayMs === 0 ? {} : { runAt: new Date(Date.now() + delayMs) }),
   }
 }
-
-const NORMAL: Level = 2

@@ -1,8 +1,8 @@
-import type { ChildConfig, Level, Payload } from '../protocol.ts'
+import { NORMAL, type ChildConfig, type Payload } from '../protocol.ts'
 import { SETTINGS } from '../settings.ts'
 import { inSlices, load, type EnqueueOptions, type Library } from './contender.ts'
 
-const { throughput, latency, bulk, queue, singlePool } = SETTINGS['pg-boss']
+const { throughput, latency, bulk, queue, poolSize } = SETTINGS['pg-boss']
 const OPTIONS = { throughput, latency }
 const QUEUE = 'noop'
 
@@ -25,11 +25,11 @@ interface Boss {
 
 export async function pgBossLibrary({ url, aim }: ChildConfig): Promise<Library> {
   const { PgBoss } = await load<Module>('pg-boss')
-  const { notify, ...work } = { notify: false, ...OPTIONS[aim] }
+  const { notify, ...work } = OPTIONS[aim]
   // Its upkeep and its cron have their own connections and queries: left out of the figures.
   const boss = new PgBoss({
     connectionString: url,
-    max: singlePool,
+    max: poolSize,
     supervise: false,
     schedule: false,
     useListenNotify: notify,
@@ -72,5 +72,3 @@ function specOf({ level, delayMs }: EnqueueOptions): object {
     ...(delayMs === 0 ? {} : { startAfter: Math.ceil(delayMs / 1_000) }),
   }
 }
-
-const NORMAL: Level = 2

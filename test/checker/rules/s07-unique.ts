@@ -89,22 +89,24 @@ export class UniqueKeys implements Rule {
   /** Another one was turned away for the sake of this holder. */
   #refused(holder: string, { key }: UniqueSpec, invoked: InvokeEvent, event: AnswerEvent): void {
     const over = this.#finalSince(holder)
-    if (over === null || over.seq > invoked.seq) return
+    if (over === null || over.seq > invoked.seq || over.t + this.#world.bounds.visibleMs > invoked.t) return
     const text = `it was ${over.state}, but its key "${key}" turned away a later enqueue`
     this.#world.report('S7', holder, text, [invoked, event])
   }
 
   /** When a job became final and lost its key with that; null where it did not. */
-  #finalSince(id: string): { readonly state: string; readonly seq: number } | null {
+  #finalSince(id: string): { readonly state: string; readonly seq: number; readonly t: number } | null {
     const finished = this.#world.book.finished.get(id)
     if (finished !== undefined) return finished.timedKey ? null : finished
     const job = this.#world.book.jobs.get(id)
     const timed = typeof (job?.lastMove?.unique ?? job?.spec?.unique)?.hold === 'number'
     if (job === undefined || timed) return null
-    if (job.state === 'dead') return { state: 'dead', seq: job.lastMove?.seq ?? Infinity }
+    const { lastMove } = job
+    if (job.state === 'dead')
+      return { state: 'dead', seq: lastMove?.seq ?? Infinity, t: lastMove?.t ?? Infinity }
     const died =
       job.finalBy === 'dead' && !this.#world.moves && !this.#world.calls.possibleSince('replay', job.seenSeq)
-    return died ? { state: 'dead', seq: job.finalSeq } : null
+    return died ? { state: 'dead', seq: job.finalSeq, t: job.seenAt } : null
   }
 
   #noteInserted(id: string, { key, hold }: UniqueSpec, invoked: InvokeEvent, event: AnswerEvent): void {

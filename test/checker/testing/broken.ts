@@ -17,8 +17,8 @@ export const BOUNDS: CheckOptions = {
 }
 
 /** 'S3 a' for each rule that a job broke, 'L2' where no job is concerned. */
-export function broken(story: Story | readonly HistoryEvent[]): string[] {
+export function broken(story: Story | readonly HistoryEvent[], options: CheckOptions = {}): string[] {
   const events = 'events' in story ? story.events : story
-  const { violations } = check(events, BOUNDS)
+  const { violations } = check(events, { ...BOUNDS, ...options })
   return violations.map(({ rule, job }) => (job === null ? rule : `${rule} ${job}`))
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
 import type { Fleet } from './support/fleet.ts'
-import { setStage } from './support/stage.ts'
+import { PATIENT, setStage } from './support/stage.ts'
 
 const SOON = `deadlock_timeout = '20ms'`
 const KEYS = Array.from({ length: 20 }, (_, index) => `crossed-${index}`)
@@ -26,7 +26,7 @@ async function deadlocks(url: string): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-describe('deadlocks', () => {
+describe('deadlocks', PATIENT, () => {
   test('are got over, and nobody sees one', async (context) => {
     const { fleet, database } = await setStage(context, { serverUrl: sharedPostgres(18), settings: [SOON] })
     await fleet.until('some deadlocks', async () => {
@@ -39,7 +39,7 @@ describe('deadlocks', () => {
   })
 })
 
-describe.concurrent('a default isolation level of the database', () => {
+describe.concurrent('a default isolation level of the database', PATIENT, () => {
   test.for(['read committed', 'repeatable read', 'serializable'])(
     'makes no difference: %s',
     async (level, context) => {

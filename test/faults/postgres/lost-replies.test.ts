@@ -1,7 +1,7 @@
 /** The server has done what it was asked, and its answer is lost with the connection. Judged by the history checker. */
 import { describe, expect, test, type TestContext } from 'vitest'
 import { sharedPostgres } from '../../support/servers/database.ts'
-import { setStage, type Stage } from './support/stage.ts'
+import { PATIENT, setStage, type Stage } from './support/stage.ts'
 
 const start = (context: TestContext): Promise<Stage> => setStage(context, { serverUrl: sharedPostgres(18) })
 
@@ -14,7 +14,7 @@ async function loseReplies({ fleet, proxy }: Stage, statement: string, times: nu
   }
 }
 
-describe.concurrent('lost answers', () => {
+describe.concurrent('lost answers', PATIENT, () => {
   test('to enqueues make no second job, and no enqueue fails', async (context) => {
     const stage = await start(context)
     await loseReplies(stage, 'enqueue', 6)

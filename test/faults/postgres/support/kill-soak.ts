@@ -62,6 +62,7 @@ const BOUNDS: CheckOptions = {
   sweepMs: LEASE_MS / 6,
   epsilonMs: 2_000,
   failoverMs: LEASE_MS + LEASE_MS / 2 + 2_000,
+  visibleMs: 100,
   // A claim sweeps from the start after this at the latest.
   overtakeMs: 6_000,
 }

@@ -18,6 +18,9 @@ export interface StageOptions extends Pick<FleetOptions, 'queryTimeoutMs'> {
   readonly settings?: readonly string[]
 }
 
+/** For tests with a stage: some seconds each, but a machine that is strained is no failure. */
+export const PATIENT = { timeout: 300_000 }
+
 /** With some jobs done already: everybody is at work. */
 export async function setStage(
   { onTestFinished }: TestContext,
