@@ -1,4 +1,5 @@
 /** Holdfast on PostgreSQL beside its peers, and against itself. Contenders take turns within each round. */
+import { execFileSync } from 'node:child_process'
 import { resolve } from 'node:path'
 import { install } from '../install.ts'
 import type { Row } from '../report.ts'
@@ -22,6 +23,8 @@ export interface PostgresBenchOptions {
 }
 
 export interface PostgresBenchResult {
+  /** The version that the contenders ran on. */
+  readonly node: string
   readonly server: { readonly version: string; readonly settings: object }
   readonly settings: object
   readonly figures: readonly MeasuredRow[]
@@ -47,6 +50,7 @@ export async function postgresBench(options: PostgresBenchOptions): Promise<Post
     }
     const contenders: readonly Contender[] = ['holdfast', ...peers]
     return {
+      node: execFileSync(node, ['--version'], { encoding: 'utf8' }).trim(),
       server: { version: server.version, settings: SERVER_SETTINGS },
       settings: Object.fromEntries(contenders.map((who) => [who, SETTINGS[who]])),
       figures: measured.rows(),

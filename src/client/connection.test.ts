@@ -31,6 +31,25 @@ describe('an enqueue while the store is away', () => {
     expect(world.nowMs).toBeLessThanOrEqual(3_000)
   })
 
+  test('fails at its own deadline, however many came before it', async () => {
+    const { hf, line, world } = alone({ timeout: '3s' })
+    const job = hf.job({ name: 'mail', run })
+    line.fail('enqueue', requestLost)
+    const late: number[] = []
+    const enqueue = async (): Promise<void> => {
+      const begunMs = world.nowMs
+      expect(await thrownBy(job.enqueue())).toMatchObject(unreachable)
+      late.push(world.nowMs - begunMs - 3_000)
+    }
+    const all: Promise<void>[] = []
+    for (let turn = 0; turn < 5; turn++) {
+      for (let count = 0; count < 700; count++) all.push(enqueue())
+      await world.advance(500)
+    }
+    await world.run(Promise.all(all))
+    expect(Math.max(...late)).toBeLessThanOrEqual(1)
+  })
+
   test('names the store and what it said', async () => {
     const { hf, line, world } = alone()
     line.fail('enqueue', refused)

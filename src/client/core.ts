@@ -85,12 +85,15 @@ export class Core {
   #partsIn(world: World): Parts {
     const { timeoutMs } = this.settings
     const connection = new Connection({ ...world, events: this.events, timeoutMs })
-    const ids = makeIds(world.clock, world.random)
+    const { clock } = world
+    const ids = makeIds(clock, world.random)
+    const { events } = this
+    const { queues } = this.settings
     return {
       world,
       connection,
       ids,
-      enqueuer: new Enqueuer({ connection, ids, events: this.events, queues: this.settings.queues }),
+      enqueuer: new Enqueuer({ connection, clock, ids, events, queues, timeoutMs }),
     }
   }
 }

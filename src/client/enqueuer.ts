@@ -12,6 +12,8 @@ import { encodePayload, parseInput } from '../job/payload.ts'
 import type { NewJob } from '../job/record.ts'
 import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
+import type { Clock } from '../std/clock.ts'
+import { formatDuration } from '../std/duration.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Transactions } from '../stores/store.ts'
 import type { Connection } from './connection.ts'
@@ -19,9 +21,12 @@ import { currentJob } from './current-job.ts'
 
 export interface EnqueuerParts {
   readonly connection: Connection
+  readonly clock: Clock
   readonly ids: Ids
   readonly events: Emitter<Events>
   readonly queues: QueueRules
+  /** How long an enqueue may take, tries and all. */
+  readonly timeoutMs: number
 }
 
 export interface EnqueueItem {
@@ -51,14 +56,30 @@ export class Enqueuer {
       send: (jobs) => this.#flush(jobs),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_FLUSHES_IN_FLIGHT,
+      clock: parts.clock,
+      patienceMs: parts.timeoutMs,
+      late: (job) => this.#late(job),
     })
   }
 
   async one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
-    if (tx === undefined) return this.#batcher.add(await this.#prepare(item))
+    if (tx === undefined) {
+      // Here, since the flush may be sent from anywhere: behind others that wait for the very transaction we are in.
+      this.#parts.connection.store.transactions?.refuseInside?.('enqueue without { tx }')
+      return this.#batcher.add(await this.#prepare(item))
+    }
     this.#transactions()
     const [answer] = await this.#flushIn(tx, [await this.#prepare(item)])
     return answer as EnqueueAnswer
+  }
+
+  #late({ name }: NewJob): HoldfastError {
+    const { connection, timeoutMs } = this.#parts
+    const after = formatDuration(timeoutMs)
+    return new HoldfastError(
+      'HF_STORE_UNREACHABLE',
+      `The ${connection.store.kind} store did not answer within ${after}: could not enqueue job "${name}".`,
+    )
   }
 
   /** All in one step: if one of them is refused, nothing is written. */

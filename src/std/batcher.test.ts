@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Batcher } from './batcher.ts'
 import { seededRandom } from './random.ts'
-import { letPromisesRun } from './virtual-clock.ts'
+import { letPromisesRun, VirtualClock } from './virtual-clock.ts'
 
 interface Call {
   readonly items: readonly number[]
@@ -24,8 +24,11 @@ function setUp(limits: { maxItems: number; maxInFlight: number }) {
         fail: (error) => (open--, reject(error)),
       })
     })
+  const clock = new VirtualClock()
+  const late = (item: number): Error => new Error(`${item} waited too long`)
   return {
-    batcher: new Batcher<number, number>({ send, ...limits }),
+    batcher: new Batcher<number, number>({ send, ...limits, clock, patienceMs: 1_000, late }),
+    clock,
     calls,
     sizes: () => calls.map(({ items }) => items.length),
     mostOpen: () => mostOpen,
@@ -119,9 +122,59 @@ describe('a batcher', () => {
         return Promise.resolve(items)
       },
       ...WIDE,
+      clock: new VirtualClock(),
+      patienceMs: 1_000,
+      late: () => new Error('late'),
     })
     await expect(batcher.add(1)).rejects.toThrow('thrown')
     expect(await batcher.add(2)).toBe(2)
+  })
+
+  test('turns away whoever has waited too long, under way or not, and each at its own time', async () => {
+    const { batcher, calls, clock, sizes } = setUp({ maxItems: 2, maxInFlight: 1 })
+    const ends: [item: number, atMs: number, how: string][] = []
+    const add = (item: number): void => {
+      batcher.add(item).then(
+        (answer) => ends.push([item, clock.monotonicMs(), String(answer)]),
+        (error: Error) => ends.push([item, clock.monotonicMs(), error.message]),
+      )
+    }
+    const begunMs = clock.monotonicMs()
+    add(0)
+    await letPromisesRun()
+    for (const item of [1, 2, 3]) {
+      await clock.advance(200)
+      add(item)
+    }
+    await clock.advance(300)
+    calls[0]?.answer()
+    await clock.advance(10_000)
+    // The second call carries 1 and 2, and is never answered; 3 was never sent.
+    expect(sizes()).toEqual([1, 2])
+    expect(ends.map(([item, atMs, how]) => [item, atMs - begunMs, how])).toEqual([
+      [0, 900, '0'],
+      [1, 1_200, '1 waited too long'],
+      [2, 1_400, '2 waited too long'],
+      [3, 1_600, '3 waited too long'],
+    ])
+    calls[1]?.answer()
+    await letPromisesRun()
+    expect(ends).toHaveLength(4)
+    expect(clock.nextDueMs()).toBeUndefined()
+  })
+
+  test('sets no timer while nobody has to wait, and leaves none behind', async () => {
+    const { batcher, calls, clock } = setUp({ maxItems: 100, maxInFlight: 1 })
+    const first = batcher.add(1)
+    await letPromisesRun()
+    expect(clock.nextDueMs()).toBeUndefined()
+    const second = batcher.add(2)
+    expect(clock.nextDueMs()).toBeDefined()
+    calls[0]?.answer()
+    await letPromisesRun()
+    calls[1]?.answer()
+    expect(await Promise.all([first, second])).toEqual([10, 20])
+    expect(clock.nextDueMs()).toBeUndefined()
   })
 
   test('answers each item with its own and stays within its bounds, however calls end', async () => {

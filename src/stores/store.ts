@@ -243,6 +243,11 @@ export interface Transactions {
    */
   enqueue(tx: unknown, flush: Flush): Promise<readonly EnqueueAnswer[]>
   /**
+   * Where a call from inside a `commit` that does not go through its transaction would wait for itself: throws
+   * HF_INSIDE_TRANSACTION there. For callers whose calls are made elsewhere on their behalf, as coalesced ones are.
+   */
+  refuseInside?(doing: string): void
+  /**
    * Exactly-once effects: begins a transaction, lets `write` work in it, settles the position as what `write` resolves
    * to, and commits; all of it or nothing. Rejects with HF_LEASE_LOST where the position is not open under the token any
    * more. `write` runs again where the database asks for that.

@@ -1,11 +1,16 @@
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { pgExecutor } from '../../src/stores/postgres/pg/pg-executor.ts'
 import type { Executor } from '../../src/stores/postgres/executor.ts'
-import { freshDatabase, sharedPostgres, type Database } from '../support/servers/database.ts'
+import {
+  freshDatabase,
+  sharedPostgres,
+  type Database,
+  postgresVersions,
+} from '../support/servers/database.ts'
 import { openSqlStore } from '../support/sql-stores.ts'
 import { runModelTest } from './run.ts'
 
-describe.each([18, 13] as const)('the store on PostgreSQL %i', (version) => {
+describe.each(postgresVersions())('the store on PostgreSQL %i', (version) => {
   let database: Database
   let executor: Executor
   beforeAll(async () => {

@@ -45,6 +45,11 @@ export interface Executor extends Queryable {
    * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.
    */
   listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening>
+  /**
+   * Where there is one connection only: throws HF_INSIDE_TRANSACTION for code inside a transaction that holds it. Every
+   * call checks this itself; whoever hands calls over to code elsewhere asks first.
+   */
+  refuseInside?(doing: string): void
   /** Gives everything back, within a bounded time; later calls reject with HF_CLOSED. Safe to call again. */
   close(): Promise<void>
 }

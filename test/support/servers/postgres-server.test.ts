@@ -5,6 +5,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { root } from '../tree.ts'
 import { withClient } from './client.ts'
+import { postgresVersions } from './database.ts'
 import { startPostgres, type PostgresServer } from './postgres-server.ts'
 
 const START_MS = 60_000
@@ -26,7 +27,7 @@ async function dataOf(url: string): Promise<string> {
   return String(await valueOf(url, `SELECT current_setting('data_directory') AS value`))
 }
 
-describe.each([18, 13] as const)('a PostgreSQL %i of its own', (version) => {
+describe.each(postgresVersions())('a PostgreSQL %i of its own', (version) => {
   let server: PostgresServer
   beforeAll(async () => {
     server = await startPostgres({ version, settings: { fsync: 'off', max_connections: '17' } })
