@@ -60,12 +60,12 @@ describe.concurrent('connections that drop', PATIENT, () => {
   })
 })
 
-describe.concurrent('connections that go silent', PATIENT, () => {
+describe.concurrent('connections that hear nothing any more', PATIENT, () => {
   test.for([
-    { name: 'for longer than a statement may take', queryTimeoutMs: 1_000 },
+    { name: 'silent for longer than a statement may take', queryTimeoutMs: 1_000 },
     // By default one may take half a minute; the worker is back long before that.
-    { name: 'for as long as nobody waits for an answer', queryTimeoutMs: 30_000 },
-  ])('$name are replaced', async ({ queryTimeoutMs }, context) => {
+    { name: 'silent for as long as nobody waits', queryTimeoutMs: 30_000 },
+  ])('are replaced: $name', async ({ queryTimeoutMs }, context) => {
     const { fleet, proxy } = await start(context, queryTimeoutMs)
     fleet.down()
     proxy.mode = 'silent'
@@ -76,10 +76,8 @@ describe.concurrent('connections that go silent', PATIENT, () => {
     await fleet.progress(30)
     await fleet.judge()
   })
-})
 
-describe('a worker that does not hear of new jobs any more', PATIENT, () => {
-  test('finds them by polling, and hears again when it can', async (context) => {
+  test('but listen: jobs are found by polling until they are back', async (context) => {
     const { fleet, proxy, database } = await start(context)
     for (const node of fleet.workers) expect(fleet.takeHints(node)).toBeGreaterThan(0)
     fleet.fault('listening connections ended')

@@ -67,7 +67,7 @@ describe('a server that starts', PATIENT, () => {
   test('and does not let anybody in before it has recovered', async (context) => {
     const { fleet } = await start(context)
     // It asks for its log, waits, and does not get it: so it takes a while to start.
-    await run(`alter system set restore_command = 'sleep 1; false'`)
+    await run(`alter system set restore_command = 'sleep 0.5; false'`)
     await run(`copy (select 1) to program 'cat > /dev/null; touch recovery.signal'`)
     fleet.down()
     await server.restart('immediate')

