@@ -17,7 +17,7 @@ let executor: Executor
 beforeAll(async () => {
   database = await freshDatabase(sharedPostgres(18))
   bouncer = await startPgBouncer({ port: portOf(database.url) })
-  executor = pgExecutor({ connectionString: url(), connections: 10 })
+  executor = pgExecutor({ connectionString: url() })
 }, 60_000)
 
 afterAll(async () => {
@@ -37,8 +37,7 @@ function url(): string {
 const deaf = 'no notice arrives in transaction mode'
 storeConformance({
   open: () => openSqlStore({ executor, own: false }),
-  // Each has a schema of its own.
-  runner: { describe, test: test.concurrent, skip: (name) => test.skip(name) },
+  runner: { describe, test, skip: (name) => test.skip(name) },
   skip: Object.fromEntries(Object.keys(subscribeTopic.tests).map((title) => [title, deaf])),
 })
 
