@@ -44,7 +44,7 @@ async function run(path: string): Promise<{ stdout: string; stderr: string; exit
   const child = spawn(process.execPath, ['--import', 'tsx', path], {
     cwd: root,
     // Nothing else: JOB_MAX_RETRIES and its like, or colours, would change what is printed.
-    env: { PATH, HOME, TMPDIR },
+    env: { PATH, HOME, TMPDIR, HOLDFAST_STORE: 'memory:' },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: DEADLINE_MS,
     killSignal: 'SIGKILL',

@@ -7,6 +7,7 @@ import { freshDatabase, sharedPostgres, type Database } from '../../support/serv
 import { withClient } from '../../support/servers/client.ts'
 import { Child } from '../support/child.ts'
 import { project } from '../support/project.ts'
+import { until } from '../support/until.ts'
 
 const { write, folder } = project()
 
@@ -68,7 +69,7 @@ async function effectsAfter(file: string, step: string, schema: string): Promise
   expect(await first.ended(), first.err.join('\n')).toMatchObject({ signal: 'SIGKILL' })
   const second = node(file, database.url, schema)
   await second.line('working')
-  await until(async () => (await stateIn(schema)) === 'completed')
+  await until('the job to be completed', async () => (await stateIn(schema)) === 'completed')
   const { rows } = await withClient(database.url, (client) =>
     client.query('select job from payments where schema = $1', [schema]),
   )
@@ -80,9 +81,4 @@ async function stateIn(schema: string): Promise<unknown> {
     client.query(`select status from ${schema}.job_queue`),
   )
   return (rows as { status: string }[])[0]?.status
-}
-
-/** Polls a fact that another process brings about; the test's own limit ends it. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 100))
 }

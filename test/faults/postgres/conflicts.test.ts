@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
 import type { Fleet } from './support/fleet.ts'
+import { until } from '../support/until.ts'
 import { PATIENT, setStage } from './support/stage.ts'
 
 const SOON = `deadlock_timeout = '20ms'`
@@ -29,7 +30,7 @@ async function deadlocks(url: string): Promise<number> {
 describe.concurrent('conflicts', PATIENT, () => {
   test('that are deadlocks are got over, and nobody sees one', async (context) => {
     const { fleet, database } = await setStage(context, { serverUrl: sharedPostgres(18), settings: [SOON] })
-    await fleet.until('some deadlocks', async () => {
+    await until('some deadlocks', async () => {
       await crossKeys(fleet, 5)
       return (await deadlocks(database.url)) >= 3
     })

@@ -3,6 +3,7 @@ import { describe, expect, test, type TestContext } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
 import type { Fleet } from './support/fleet.ts'
+import { until } from '../support/until.ts'
 import { PATIENT, setStage, type Stage } from './support/stage.ts'
 
 const start = (context: TestContext, queryTimeoutMs?: number): Promise<Stage> =>
@@ -85,7 +86,7 @@ describe.concurrent('connections that hear nothing any more', PATIENT, () => {
     proxy.mode = 'refuse'
     expect(await terminate(database.url, '%listen "holdfast%')).toBeGreaterThanOrEqual(fleet.workers.length)
     // What had been sent before may still arrive.
-    await fleet.until('nobody to be woken any more', async () => {
+    await until('nobody to be woken any more', async () => {
       for (const node of fleet.workers) fleet.takeHints(node)
       await fleet.progress(10)
       return fleet.workers.every((node) => fleet.takeHints(node) === 0)
@@ -94,7 +95,7 @@ describe.concurrent('connections that hear nothing any more', PATIENT, () => {
     for (const node of fleet.workers) expect(fleet.takeHints(node)).toBe(0)
     proxy.mode = 'pass'
     const woken = new Set<string>()
-    await fleet.until('every worker to be woken again', () => {
+    await until('every worker to be woken again', () => {
       for (const node of fleet.workers) if (fleet.takeHints(node) > 0) woken.add(node)
       return woken.size === fleet.workers.length
     })

@@ -10,6 +10,7 @@ import type { HistoryEvent } from '../../../checker/history.ts'
 import type { CheckOptions } from '../../../checker/options.ts'
 import { History, recordedStore, snapshot } from '../../../support/recorded-store.ts'
 import { installAudit, readAudit } from './audit.ts'
+import { until } from '../../support/until.ts'
 import { failure } from './failure.ts'
 import { Strain } from './strain.ts'
 import { Client, defineWork, type Failure } from './workload.ts'
@@ -32,8 +33,6 @@ const LEASE_MS = 3_000
 const RECLAIM_MS = 5_000
 /** How long an enqueue may take, tries and all. */
 const ENQUEUE_MS = 2_000
-/** Far beyond what anything takes. */
-const DEADLINE_MS = 60_000
 
 /** From the leases above, for a machine that is not strained. */
 function bounds(allow: (ms: number) => number): CheckOptions {
@@ -151,19 +150,10 @@ export class Fleet {
     for (let index = 0; index < CLIENTS; index++) this.#startClient(`client-${index}`)
   }
 
-  /** Until a fact holds; what it is completes "waited in vain for …". */
-  async until(what: string, fact: () => boolean | Promise<boolean>, deadlineMs = DEADLINE_MS): Promise<void> {
-    const deadline = performance.now() + deadlineMs
-    while (!(await fact())) {
-      if (performance.now() > deadline) throw new Error(`Waited ${deadlineMs} ms in vain for ${what}.`)
-      await pause(10)
-    }
-  }
-
   /** Until so many more jobs have been run. */
   async progress(jobs: number): Promise<void> {
     const before = this.#finished
-    await this.until(`${jobs} more jobs to finish`, () => this.#finished >= before + jobs)
+    await until(`${jobs} more jobs to finish`, () => this.#finished >= before + jobs)
   }
 
   fault(kind: string): void {
@@ -181,7 +171,7 @@ export class Fleet {
 
   /** How long the last worker took to claim again since the store is back. Rejects if that is longer than promised. */
   async reclaimed(): Promise<number> {
-    await this.until('all workers to claim again', () => this.#claimedSince.size === this.#members.length)
+    await until('all workers to claim again', () => this.#claimedSince.size === this.#members.length)
     const tookMs = Math.max(...this.#claimedSince.values())
     if (tookMs <= this.allow(RECLAIM_MS)) return tookMs
     throw new Error(`A worker claimed again only ${Math.round(tookMs)} ms after the store was back.`)
@@ -191,7 +181,7 @@ export class Fleet {
   async judge(): Promise<Judged> {
     this.history.write({ type: 'phase', phase: 'healed' })
     await Promise.all(this.clients.map((client) => client.stop()))
-    await this.until('everything to be final', () => this.#isDrained())
+    await until('everything to be final', () => this.#isDrained())
     await Promise.all(this.#members.map((member) => this.#stop(member)))
     this.history.write({ type: 'phase', phase: 'end' })
     this.history.write(await snapshot(this.#direct))
@@ -263,8 +253,4 @@ export class Fleet {
     const queues = await this.#direct.admin.queues()
     return queues.every(({ counts }) => counts.ready + counts.scheduled + counts.running === 0)
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

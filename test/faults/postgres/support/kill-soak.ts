@@ -13,6 +13,7 @@ import { History, recordedStore, snapshot, type TimedEvent } from '../../../supp
 import { withClient } from '../../../support/servers/client.ts'
 import { startPostgres } from '../../../support/servers/postgres-server.ts'
 import { installAudit, readAudit } from './audit.ts'
+import { pause, until } from '../../support/until.ts'
 import { failure } from './failure.ts'
 import { WorkerProcess } from './worker-process.ts'
 import { Client } from './workload.ts'
@@ -66,7 +67,6 @@ const BOUNDS: CheckOptions = {
   // A claim sweeps from the start after this at the latest.
   overtakeMs: 6_000,
 }
-const DEADLINE_MS = 30_000
 
 interface Wound {
   readonly at: number
@@ -308,16 +308,4 @@ function recoveriesOf({ at, jobs }: Wound, moves: readonly TimedEvent[]): number
 
 async function run<Row extends object>(url: string, sql: string, values: unknown[] = []): Promise<Row[]> {
   return (await withClient(url, (client) => client.query<Row>(sql, values))).rows
-}
-
-async function until(what: string, fact: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + DEADLINE_MS
-  while (!(await fact())) {
-    if (performance.now() > deadline) throw new Error(`Waited ${DEADLINE_MS} ms in vain for ${what}.`)
-    await pause(50)
-  }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

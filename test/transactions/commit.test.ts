@@ -1,9 +1,9 @@
 /** Exactly-once effects by the store: what a handler wrote and the completion of its job, both or neither, on PostgreSQL. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { freshDatabase, sharedPostgres, type Database } from '../../../../test/support/servers/database.ts'
-import { withClient } from '../../../../test/support/servers/client.ts'
-import { holdfast, type CommitTx } from '../../../index.ts'
-import { postgresStore } from '../postgres-store.ts'
+import { freshDatabase, sharedPostgres, type Database } from '../support/servers/database.ts'
+import { withClient } from '../support/servers/client.ts'
+import { holdfast, type CommitTx } from 'holdfast'
+import { postgresStore } from 'holdfast/postgres'
 
 let database: Database
 beforeAll(async () => {
