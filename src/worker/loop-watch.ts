@@ -86,9 +86,11 @@ export class LoopWatch {
     const ended = this.#justEnded
     this.#justEnded = []
     if (blockedMs < this.#worthTellingMs) return
-    // Whatever blocked it had begun when the turn fell due.
+    // Whatever blocked it began before most of the block, though maybe a little after the turn fell due: a busy loop
+    // starts handlers before it gets to its timers.
+    const latestStartMs = this.#nextTurnMs + blockedMs / 2
     const suspects = [...ended, ...this.#parts.running].filter(
-      ({ startedMs = Infinity }) => startedMs <= this.#nextTurnMs,
+      ({ startedMs = Infinity }) => startedMs <= latestStartMs,
     )
     this.#parts.onBlocked(blockedMs, suspects.slice(0, MOST_SUSPECTS))
   }
