@@ -70,7 +70,7 @@ describe('job.enqueueMany', () => {
     expect(await world.counts()).toEqual({ ready: 10_000 })
   })
 
-  test('has two calls in flight at most, and reads no further ahead than the next one', async () => {
+  test('has four calls in flight at most, and reads no further ahead than the next one', async () => {
     const { hf, line } = alone()
     const job = hf.job({ name: 'many', input, run })
     let inFlight = 0
@@ -97,7 +97,7 @@ describe('job.enqueueMany', () => {
       gate.resolve()
     }
     expect(await done).toEqual({ inserted: 10_000, duplicates: 0 })
-    expect(most).toBe(2)
+    expect(most).toBe(4)
   })
 
   test('applies the options to each, and counts the duplicates', async () => {

@@ -43,7 +43,10 @@ export interface ManyCounts {
 /** What many inputs become, and where each came from. */
 type Batch = { readonly index: number; readonly job: NewJob }[]
 
+/** Of single enqueues: what comes meanwhile travels with the next one, so fewer calls are better calls. */
 const MAX_FLUSHES_IN_FLIGHT = 2
+/** Of one enqueueMany, whose flushes are full anyway. */
+const MAX_FULL_FLUSHES_IN_FLIGHT = 4
 const MAX_LISTED_FAILURES = 1_000
 
 export class Enqueuer {
@@ -123,21 +126,20 @@ export class Enqueuer {
     options: NewJobOptions,
     tally: Tally,
   ): AsyncGenerator<Batch> {
-    let batch: Batch = []
     let index = 0
     try {
-      for await (const input of inputs) {
-        try {
-          const job = this.#prepare({ definition, input, options })
-          batch.push({ index, job: job instanceof Promise ? await job : job })
-        } catch (error) {
-          tally.failed(index, error)
+      for await (const chunk of chunksOf(inputs)) {
+        const batch: Batch = []
+        for (const input of chunk) {
+          try {
+            const job = this.#prepare({ definition, input, options })
+            batch.push({ index, job: job instanceof Promise ? await job : job })
+          } catch (error) {
+            tally.failed(index, error)
+          }
+          index++
         }
-        index++
-        if (batch.length === MAX_BATCH) {
-          yield batch
-          batch = []
-        }
+        if (batch.length > 0) yield batch
         if (tally.storeFailed) {
           tally.stoppedAt = index
           break
@@ -146,13 +148,12 @@ export class Enqueuer {
     } catch (error) {
       tally.failed(index, error)
     }
-    if (batch.length > 0) yield batch
   }
 
   async #flushAll(batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
     const inFlight = new Set<Promise<void>>()
     for await (const batch of batches) {
-      while (inFlight.size >= MAX_FLUSHES_IN_FLIGHT) await Promise.race(inFlight)
+      while (inFlight.size >= MAX_FULL_FLUSHES_IN_FLIGHT) await Promise.race(inFlight)
       const flush = this.#flushCounted(batch, tally).finally(() => inFlight.delete(flush))
       inFlight.add(flush)
     }
@@ -237,6 +238,35 @@ export class Enqueuer {
     if (transactions !== undefined) return transactions
     throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
   }
+}
+
+/** Where they break off, what came before is given first. */
+async function* chunksOf(inputs: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown[]> {
+  let chunk: unknown[] = []
+  try {
+    if (Symbol.asyncIterator in inputs) {
+      for await (const input of inputs) {
+        chunk.push(input)
+        if (chunk.length === MAX_BATCH) {
+          yield chunk
+          chunk = []
+        }
+      }
+    } else {
+      // As `for await` does it, but without an await for each of a million plain values.
+      for (const input of inputs) {
+        chunk.push(input instanceof Promise ? await input : input)
+        if (chunk.length === MAX_BATCH) {
+          yield chunk
+          chunk = []
+        }
+      }
+    }
+  } catch (error) {
+    if (chunk.length > 0) yield chunk
+    throw error
+  }
+  if (chunk.length > 0) yield chunk
 }
 
 function refuseCount(answered: number, asked: number): void {

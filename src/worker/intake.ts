@@ -22,6 +22,8 @@ interface QueueIntake {
 export interface Claim {
   readonly request: ClaimRequest
   readonly wakeUpsBefore: number
+  /** Whether it can take whatever the queue has: a claim beside another leaves suspects to that one. */
+  readonly seesAll: boolean
 }
 
 export class Intake {
@@ -30,6 +32,8 @@ export class Intake {
   /** Where the queue stood that was served last: a queue that comes back starts level with it. */
   #level = 0
   #finished = 0
+  /** Jobs that the claims under way may bring. */
+  #claiming = 0
   #windowStartMs: number
   #perMs = 0
 
@@ -59,21 +63,36 @@ export class Intake {
   /** What to claim now, given the free slots and the claimed jobs that wait for one; null for nothing. */
   next(freeSlots: number, waiting: number, suspects: boolean, nowMs: number): Claim | null {
     const ahead = this.#prefetch(nowMs)
+    const coming = waiting + this.#claiming
     // Refill at half: a claim for each job that finishes would make the batches small.
-    if (waiting > 0 && waiting > ahead / 2) return null
-    const limit = Math.min(freeSlots + ahead - waiting, this.#batchSize)
+    if (coming > 0 && coming > ahead / 2) return null
+    const limit = Math.min(freeSlots + ahead - coming, this.#batchSize)
     const queue = limit > 0 ? this.#nextQueue() : undefined
     if (queue === undefined) return null
-    return { request: { queue: queue.name, limit, suspects }, wakeUpsBefore: queue.wakeUps }
+    const alone = this.#claiming === 0
+    return {
+      request: { queue: queue.name, limit, suspects: suspects && alone },
+      wakeUpsBefore: queue.wakeUps,
+      seesAll: alone || !suspects,
+    }
   }
 
-  answered({ request, wakeUpsBefore }: Claim, taken: number): void {
+  sent(claim: Claim | null): void {
+    this.#claiming += claim?.request.limit ?? 0
+  }
+
+  /** Its call has ended, well or badly. */
+  landed(claim: Claim | null): void {
+    this.#claiming -= claim?.request.limit ?? 0
+  }
+
+  answered({ request, wakeUpsBefore, seesAll }: Claim, taken: number): void {
     const queue = this.#queues.find((one) => one.name === request.queue)
     if (queue === undefined) return
     this.#level = Math.max(this.#level, queue.served)
     queue.served += taken / queue.weight
     // An older "empty" must not overtake a wake-up that came after the question was sent.
-    if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
+    if (seesAll && taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
   }
 
   #nextQueue(): QueueIntake | undefined {

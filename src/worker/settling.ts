@@ -18,16 +18,16 @@ export interface PendingSettle {
 /** Settlements on their way to the store: taken for a call, and put back where the call failed. */
 export class Outbox {
   #waiting: PendingSettle[] = []
-  #underWay = false
+  #underWay = 0
 
-  /** Whether there is something to send. */
-  get waits(): boolean {
-    return this.#waiting.length > 0
+  /** How many are to be sent. */
+  get size(): number {
+    return this.#waiting.length
   }
 
   /** Nothing waits, and no call is under way whose answer may bring more. */
   get isDone(): boolean {
-    return this.#waiting.length === 0 && !this.#underWay
+    return this.#waiting.length === 0 && this.#underWay === 0
   }
 
   add(pending: PendingSettle): void {
@@ -36,7 +36,7 @@ export class Outbox {
 
   /** For a call, which is under way from now on. */
   take(): readonly PendingSettle[] {
-    this.#underWay = true
+    this.#underWay++
     return this.#waiting.splice(0, MAX_BATCH)
   }
 
@@ -46,7 +46,7 @@ export class Outbox {
 
   /** The call has ended, well or badly. */
   landed(): void {
-    this.#underWay = false
+    this.#underWay--
   }
 }
 

@@ -1,9 +1,9 @@
 /**
  * The life of a worker, top to bottom: start → claim → execute → settle → stop.
  *
- * One loop talks to the store. Each turn settles what has finished and claims what there is room for, in one call;
- * meanwhile handlers run in their slots and ring the bell when they are done. Nothing is started on a lease that is not
- * sure, nothing is written for a lease that is lost, and what is claimed but not started soon is given back.
+ * One loop talks to the store. Each call settles what has finished and claims what there is room for; meanwhile
+ * handlers run in their slots and ring the bell when they are done. Nothing is started on a lease that is not sure,
+ * nothing is written for a lease that is lost, and what is claimed but not started soon is given back.
  */
 import type { Core } from '../client/core.ts'
 import type { AbortWhy } from '../errors.ts'
@@ -11,14 +11,14 @@ import { readDuration } from '../job/duration.ts'
 import type { Token } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
-import { sleep } from '../std/clock.ts'
 import type { Duration } from '../std/duration.ts'
 import type { CancelNotice, Lease, WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import { Backoff } from './backoff.ts'
+import { CallLoop } from './call-loop.ts'
 import { execute, outcomeOfAbort } from './execute.ts'
 import type { WorkerHealth } from './health.ts'
-import { Intake } from './intake.ts'
+import { Intake, type Claim } from './intake.ts'
 import type { WorkerSettings } from './options.ts'
 import { Reporter } from './reporter.ts'
 import { Session } from './session.ts'
@@ -42,7 +42,7 @@ export class Worker {
   readonly #reporter: Reporter
   readonly #timeouts: Timeouts
   readonly #backoff: Backoff
-  readonly #bell: Bell
+  readonly #calls: CallLoop
   /** Rung whenever stop() may have got what it waits for. */
   readonly #stopBell: Bell
   #waiting: Attempt[] = []
@@ -65,10 +65,15 @@ export class Worker {
     this.#core = core
     this.#settings = settings
     this.#backoff = new Backoff(core.clock, core.random)
-    this.#bell = new Bell(core.clock)
+    this.#calls = new CallLoop({
+      clock: core.clock,
+      size: () => this.#callSize(),
+      idleMs: () => this.#idleMs(),
+      call: () => this.#call(),
+    })
     this.#stopBell = new Bell(core.clock)
     this.#intake = new Intake(settings.weights, settings.batchSize, core.clock.monotonicMs())
-    this.#reporter = new Reporter(core.clock, core.events, () => this.#bell.ring())
+    this.#reporter = new Reporter(core.clock, core.events, () => this.#calls.ring())
     this.#timeouts = new Timeouts(core.clock, this.#running, (attempt) => this.#overdue(attempt))
     this.#session = new Session({
       core,
@@ -100,23 +105,19 @@ export class Worker {
     this.#unwatch = watchUnhandledRejections()
     this.#phase = 'running'
     this.#lastPollMs = this.#now()
-    this.#loop = this.#run()
+    this.#loop = this.#calls.run()
     const { weights, concurrency } = this.#settings
     this.#core.events.emit('worker.started', { worker: this.id, queues: [...weights.keys()], concurrency })
   }
 
   #hear(hint: WakeUp): void {
-    if (hint.type === 'ready' && this.#intake.wakeUp(hint.queue)) this.#bell.ring()
+    if (hint.type === 'ready' && this.#intake.wakeUp(hint.queue)) this.#calls.ring()
     if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
   }
 
-  async #run(): Promise<void> {
-    while (this.#phase !== 'stopped') {
-      if (!this.#outbox.waits && this.#nextClaim() === null) await this.#bell.wait(this.#idleMs())
-      // Lets all that finishes in this moment travel in one settle, and the process breathe between two turns.
-      await sleep(this.#core.clock, 0)
-      await this.#turn()
-    }
+  /** How much a call would carry, one way or the other. */
+  #callSize(): number {
+    return Math.max(this.#outbox.size, this.#nextClaim()?.request.limit ?? 0)
   }
 
   /** Until the next poll, until a waiting job must be given back, or until a pause of the claims is over. */
@@ -127,7 +128,7 @@ export class Worker {
     return Math.max(1, Math.min(this.#nextPollMs, giveBackMs, pauseEndsMs) - nowMs)
   }
 
-  async #turn(): Promise<void> {
+  async #call(): Promise<void> {
     const begunMs = this.#now()
     const polls = this.#pollWhenDue()
     this.#giveBackStale()
@@ -136,10 +137,11 @@ export class Worker {
       await this.#session.report(this.#reporter.take())
       const claim = this.#nextClaim()
       if (settles.length === 0 && claim === null && !polls) return
-      const answer = await this.#session.cycle(
-        settles.map((pending) => pending.request),
-        claim?.request ?? null,
-      )
+      this.#intake.sent(claim)
+      const requests = settles.map((pending) => pending.request)
+      const answer = await this.#session
+        .cycle(requests, claim?.request ?? null)
+        .finally(() => this.#intake.landed(claim))
       this.#backoff.reset()
       this.#lastPollMs = this.#now()
       settles.forEach((pending, index) => tellSettled(this.#core, pending, answer.settled[index] ?? 'lost'))
@@ -157,7 +159,7 @@ export class Worker {
 
   // ── claim ──────────────────────────────────────────────────────────────────
 
-  #nextClaim(): ReturnType<Intake['next']> {
+  #nextClaim(): Claim | null {
     const nowMs = this.#now()
     if (this.#phase !== 'running' || nowMs < this.#claimsPausedUntilMs) return null
     const free = this.#settings.concurrency - this.#running.size
@@ -227,7 +229,7 @@ export class Worker {
     this.#intake.noteFinished()
     if (outcome !== null) this.#conclude(attempt, outcome)
     if (this.#phase === 'running') this.#startWaiting()
-    this.#bell.ring()
+    this.#calls.ring()
     this.#stopBell.ring()
   }
 
@@ -248,7 +250,7 @@ export class Worker {
   #giveUp(attempt: Attempt, why: AbortWhy): void {
     this.#core.events.emit('job.stuck', { ...attempt.facts, why })
     this.#conclude(attempt, outcomeOfAbort(attempt))
-    this.#bell.ring()
+    this.#calls.ring()
   }
 
   #cancel({ token, position, reason }: CancelNotice): void {
@@ -258,7 +260,7 @@ export class Worker {
     if (attempt.phase === 'waiting') {
       this.#waiting = this.#waiting.filter((one) => one !== attempt)
       this.#conclude(attempt, { type: 'cancelled', reason })
-      this.#bell.ring()
+      this.#calls.ring()
     } else {
       this.#abort(attempt, 'cancelled', reason ?? 'The job was cancelled.')
     }
@@ -345,7 +347,7 @@ export class Worker {
     this.#released = 0
     this.#core.events.emit('worker.stopping', { worker: this.id, running: this.#running.size })
     this.#releaseWaiting()
-    this.#bell.ring()
+    this.#calls.ring()
     await this.#until(
       () => this.#running.size === 0,
       () => this.#drainUntilMs,
@@ -357,14 +359,14 @@ export class Worker {
       () => patienceMs,
     )
     for (const attempt of this.#open()) this.#giveUp(attempt, attempt.abortedFor ?? 'shutdown')
-    this.#bell.ring()
+    this.#calls.ring()
     const writtenByMs = this.#now() + 2 * this.#settings.callTimeoutMs
     await this.#until(
       () => this.#outbox.isDone,
       () => writtenByMs,
     )
     this.#phase = 'stopped'
-    this.#bell.ring()
+    this.#calls.end()
     await this.#leave()
     this.#core.events.emit('worker.stopped', { worker: this.id, released: this.#released })
   }

@@ -51,16 +51,20 @@ function columns(jobs: readonly NewJob[]): (string | null)[] {
   const delayed = jobs.some(({ due }) => 'atMs' in due || due.inMs > 0)
   return [
     uuidArray(jobs.map((job) => job.id)),
-    textArray(jobs.map((job) => job.queue)),
-    intArray(jobs.map((job) => job.priority)),
-    intArray(jobs.map((job) => Math.round(job.headStartMs))),
+    textArray(onceIfSame(jobs.map((job) => job.queue))),
+    intArray(onceIfSame(jobs.map((job) => job.priority))),
+    intArray(onceIfSame(jobs.map((job) => Math.round(job.headStartMs)))),
     delayed ? intArray(jobs.map(({ due }) => ('inMs' in due ? Math.round(due.inMs) : null))) : null,
     delayed ? intArray(jobs.map(({ due }) => ('atMs' in due ? Math.round(due.atMs) : null))) : null,
     long.length === 0 ? null : boolArray(longs),
-    textArray(jobs.map((job, index) => bodyOf(job, longs[index] === true))),
+    jobs.map((job, index) => bodyOf(job, longs[index] === true)).join('\n'),
     long.length === 0 ? null : uuidArray(long.map((job) => job.id)),
     long.length === 0 ? null : textArray(long.map((job) => job.payload)),
   ]
+}
+
+function onceIfSame<T>(list: readonly T[]): readonly T[] {
+  return list.every((one) => one === list[0]) ? list.slice(0, 1) : list
 }
 
 /** As enqueue_unique and fire take it. */

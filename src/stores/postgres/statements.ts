@@ -8,7 +8,7 @@ import { render, type Names } from './names.ts'
  */
 const TEXTS = {
   enqueue: `select holdfast.enqueue($1::text::uuid, $2::text::uuid[], $3::text::text[], $4::text::smallint[],
-    $5::text::bigint[], $6::text::bigint[], $7::text::bigint[], $8::text::boolean[], $9::text::json[],
+    $5::text::bigint[], $6::text::bigint[], $7::text::bigint[], $8::text::boolean[], $9::text::text,
     $10::text::uuid[], $11::text::text[]) as answers`,
   enqueueUnique: 'select holdfast.enqueue_unique($1::text::uuid, $2::text::json) as answers',
   register: `insert into holdfast.worker (id, lease_ms, expires_at)

@@ -31,7 +31,7 @@ create table holdfast.ready (
   queue text collate "C" not null,
   unique_key text,
   past jsonb,
-  body json not null
+  body text not null
 ) with (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 200000
@@ -51,7 +51,7 @@ create table holdfast.scheduled (
   queue text collate "C" not null,
   unique_key text,
   past jsonb,
-  body json not null
+  body text not null
 ) with (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0
 );
@@ -79,7 +79,7 @@ create table holdfast.lease (
   cancels jsonb,
   said jsonb,
   ids uuid[] not null,
-  jobs text not null
+  jobs text[] not null
 ) with (
   fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0
@@ -143,7 +143,7 @@ create table holdfast.history (
   cancelled boolean not null default false,
   result_dropped boolean not null default false,
   queue text collate "C" not null,
-  job json not null,
+  job text not null,
   said jsonb,
   result text,
   reason text

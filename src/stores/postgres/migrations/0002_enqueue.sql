@@ -17,14 +17,16 @@ create function holdfast.tell_due(p_in_ms bigint) returns void language sql as $
 $$;
 
 -- Jobs without unique keys. p_due_in: ms from now, p_due_at: a time; both null means now. Null for a whole list means that
--- none has it. Long payloads come apart. Answers null where the flush is new, else what the first was answered ([] for
+-- none has it; queues, lanes and head starts that are all the same come once. Bodies come as lines, since JSON holds no
+-- line break: an array would have to be quoted there and parsed here. Long payloads come apart. Answers null where the flush is new, else what the first was answered ([] for
 -- "all inserted").
 create function holdfast.enqueue(
   p_flush uuid, p_ids uuid[], p_queues text[], p_lanes smallint[], p_head_starts bigint[],
-  p_due_in bigint[], p_due_at bigint[], p_longs boolean[], p_bodies json[], p_long_ids uuid[], p_long_payloads text[]
+  p_due_in bigint[], p_due_at bigint[], p_longs boolean[], p_bodies text, p_long_ids uuid[], p_long_payloads text[]
 ) returns json language plpgsql as $$
 declare
   v_now constant bigint := holdfast.now_ms();
+  v_bodies constant text[] := string_to_array(p_bodies, E'\n');
   v_answers json;
   v_told bigint;
 begin
@@ -34,23 +36,33 @@ begin
     return coalesce(v_answers, '[]');
   end if;
 
-  with written as (
+  if p_due_in is null and p_due_at is null and cardinality(p_queues) = 1 and cardinality(p_lanes) = 1
+    and cardinality(p_head_starts) = 1 then
     insert into holdfast.ready (id, rank, due_at, created_at, lane, long, queue, body)
-    select id, v_now - head_start, v_now, v_now, lane, coalesce(long, false), queue, body
-    from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_due_in, p_due_at, p_longs, p_bodies)
-      as job (id, queue, lane, head_start, due_in, due_at, long, body)
-    where coalesce(due_at, v_now + due_in, v_now) <= v_now
-    returning queue, lane, rank
-  ), lowest as (
-    select queue, lane, min(rank) as rank from written group by queue, lane
-  )
-  select count(holdfast.tell_ready(queue, lane, rank)) into v_told from lowest;
+    select id, v_now - p_head_starts[1], v_now, v_now, p_lanes[1], coalesce(long, false), p_queues[1], body
+    from unnest(p_ids, p_longs, v_bodies) as job (id, long, body);
+    perform holdfast.tell_ready(p_queues[1], p_lanes[1], v_now - p_head_starts[1]);
+  else
+    with written as (
+      insert into holdfast.ready (id, rank, due_at, created_at, lane, long, queue, body)
+      select id, v_now - coalesce(head_start, p_head_starts[1]), v_now, v_now, coalesce(lane, p_lanes[1]),
+        coalesce(long, false), coalesce(queue, p_queues[1]), body
+      from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_due_in, p_due_at, p_longs, v_bodies)
+        as job (id, queue, lane, head_start, due_in, due_at, long, body)
+      where coalesce(due_at, v_now + due_in, v_now) <= v_now
+      returning queue, lane, rank
+    ), lowest as (
+      select queue, lane, min(rank) as rank from written group by queue, lane
+    )
+    select count(holdfast.tell_ready(queue, lane, rank)) into v_told from lowest;
+  end if;
 
   if p_due_in is not null or p_due_at is not null then
     with written as (
       insert into holdfast.scheduled (id, rank, due_at, created_at, lane, long, queue, body)
-      select id, due - head_start, due, v_now, lane, coalesce(long, false), queue, body
-      from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_due_in, p_due_at, p_longs, p_bodies)
+      select id, due - coalesce(head_start, p_head_starts[1]), due, v_now, coalesce(lane, p_lanes[1]),
+        coalesce(long, false), coalesce(queue, p_queues[1]), body
+      from unnest(p_ids, p_queues, p_lanes, p_head_starts, p_due_in, p_due_at, p_longs, v_bodies)
         as job (id, queue, lane, head_start, due_in, due_at, long, body),
         lateral (select coalesce(due_at, v_now + due_in, v_now) as due) as when_due
       where due > v_now

@@ -12,14 +12,14 @@ end $$;
 create function holdfast.unpacked(
   p_job json, p_said jsonb,
   out attempt integer, out crashes integer, out created_at bigint, out due_at bigint, out head_start bigint,
-  out lane smallint, out long boolean, out unique_key text, out past jsonb, out body json
+  out lane smallint, out long boolean, out unique_key text, out past jsonb, out body text
 ) language sql immutable as $$
   select coalesce((p_job ->> 2)::integer, 1), coalesce((p_job ->> 3)::integer, 0),
     coalesce(p_job ->> 4, p_job ->> 0)::bigint, (p_job ->> 0)::bigint, (p_job -> 1 ->> 4)::bigint,
     (case when (p_job ->> 3)::integer > 0 then '10' else p_job -> 1 ->> 3 end)::smallint,
     p_job -> 1 ->> 2 is null, p_job -> 1 ->> 7,
     case when p_said is null then (p_job ->> 5)::jsonb else coalesce((p_job ->> 5)::jsonb, '{}') || p_said end,
-    p_job -> 1
+    p_job ->> 1
 $$;
 
 -- Takes the jobs of lowest rank under new leases: one for the plain ones together, and one for a suspect, of which there is
@@ -31,20 +31,32 @@ create function holdfast.claim(
 #variable_conflict use_column
 declare
   v_now bigint;
+  v_lanes smallint[];
+  v_lows bigint[];
   v_places tid[] := '{}';
   v_wanted bigint;
   v_got tid[];
 begin
   if p_limit < 1 or not holdfast.queue_is_open(p_queue) then return; end if;
   v_now := holdfast.now_ms();
+  -- Most lanes are empty, and a look at each is cheap. One that is alone has the whole limit, without being read twice.
+  select array_agg(here.lane), array_agg(here.low) into v_lanes, v_lows
+  from unnest(p_lanes, p_from) as here (lane, low)
+  cross join lateral (
+    select from holdfast.ready
+    where queue = p_queue and lane = here.lane and rank >= here.low
+    order by rank, id
+    limit 1
+  ) as first;
+  if v_lanes is null then return; end if;
   -- Others may lock what was looked at, so that less is got than was wanted: then again, for the rest.
   for v_try in 1 .. 5 loop
     with lanes as materialized (
-      select * from unnest(p_lanes, p_from) as here (lane, low)
+      select * from unnest(v_lanes, v_lows) as here (lane, low)
     ), wanted as materialized (
-      -- How many of each lane: looked at without locks, so that lanes share the limit by rank. One lane has it all.
-      select lane, low, p_limit as size from lanes where cardinality(p_lanes) = 1 and lane <> 10 and v_try = 1
+      select lane, low, p_limit as size from lanes where cardinality(v_lanes) = 1 and lane <> 10 and v_try = 1
       union all
+      -- How many of each lane: looked at without locks, so that lanes share the limit by rank.
       select lane, low, count(*)::integer
       from (
         select lanes.lane, lanes.low
@@ -56,7 +68,7 @@ begin
           limit case when lanes.lane = 10 then 1 else p_limit end
         ) as first
         -- One suspect a claim: whoever was too late for it gets none.
-        where case when v_try = 1 then cardinality(p_lanes) > 1 or lanes.lane = 10 else lanes.lane <> 10 end
+        where case when v_try = 1 then cardinality(v_lanes) > 1 or lanes.lane = 10 else lanes.lane <> 10 end
         order by first.rank, first.id
         limit p_limit - cardinality(v_places)
       ) as best
@@ -83,15 +95,15 @@ begin
     returning id, rank, due_at, created_at, attempt, crashes, lane, long, unique_key, past, body
   ), freed as (
     delete from holdfast.unique_key as held using taken
-    where taken.unique_key is not null and taken.body ->> 8 = '-1'
+    where taken.unique_key is not null and taken.body::json ->> 8 = '-1'
       and held.key = taken.unique_key and held.job = taken.id
   ), batches as materialized (
     select array_agg(id) as ids,
       -- By hand, because json_build_array would cost as much as all the rest of a claim.
-      '[' || string_agg('[' || due_at::text || ',' || body::text ||
+      array_agg('[' || due_at::text || ',' || body ||
         case when attempt = 0 and crashes = 0 and past is null and created_at = due_at then ']'
-          else concat(',', attempt + 1, ',', crashes, ',', created_at, ',', coalesce(past::text, 'null'), ']') end, ','
-      ) || ']' as jobs,
+          else concat(',', attempt + 1, ',', crashes, ',', created_at, ',', coalesce(past::text, 'null'), ']') end
+      ) as jobs,
       bool_or(long or unique_key is not null) as keyed
     from (select * from taken order by rank, id) as sorted
     group by case when lane = 10 then id end
@@ -100,7 +112,7 @@ begin
     select p_worker, v_now, keyed, p_queue, repeat('0', cardinality(ids))::varbit, ids, jobs from batches
     returning token, ids
   )
-  select granted.token, v_now, batches.jobs, case when batches.keyed then (
+  select granted.token, v_now, '[' || array_to_string(batches.jobs, ',') || ']', case when batches.keyed then (
       select json_object_agg(long.id, long.body) from holdfast.payload as long where long.id = any (batches.ids)
     ) end
   from granted join batches on batches.ids = granted.ids;
@@ -145,7 +157,7 @@ begin
         else coalesce(job.kind, case when p_forget then 'forget' else 'completed' end) end as kind
     from held
     cross join lateral rows from (
-      unnest(held.ids), json_array_elements(held.jobs::json), unnest(p_kinds[held.low:held.high]),
+      unnest(held.ids), unnest(held.jobs), unnest(p_kinds[held.low:held.high]),
       unnest(p_delays[held.low:held.high]), unnest(p_run_ms[held.low:held.high]),
       unnest(p_details[held.low:held.high]), unnest(p_dropped[held.low:held.high])
     ) with ordinality as job (id, job, kind, delay, run_ms, detail, dropped, place)
@@ -159,26 +171,26 @@ begin
     from fresh where kind in ('completed', 'cancelled', 'wished')
   ), died as (
     insert into holdfast.dead (id, finished_at, queue, job, error, said)
-    select id, v_now, queue, job, detail::jsonb, said from fresh where kind = 'dead'
+    select id, v_now, queue, job::json, detail::jsonb, said from fresh where kind = 'dead'
   ), waiting as (
     insert into holdfast.scheduled
       (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
     select id, v_now + delay - head_start, v_now + delay, created_at,
       case when kind = 'snooze' then attempt - 1 else attempt end, crashes, lane, long, queue, unique_key,
       case when detail is null then past else coalesce(past, '{}') || jsonb_build_object('error', detail::jsonb) end, body
-    from (select fresh.*, (holdfast.unpacked(job, said)).* from fresh where kind in ('retry', 'snooze')) as back
+    from (select fresh.*, (holdfast.unpacked(job::json, said)).* from fresh where kind in ('retry', 'snooze')) as back
     returning due_at
   ), released as (
     insert into holdfast.ready
       (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
     select id, due_at - head_start, due_at, created_at, attempt - 1, crashes, lane, long, queue, unique_key, past,
       body
-    from (select fresh.*, (holdfast.unpacked(job, said)).* from fresh where kind = 'release') as back
+    from (select fresh.*, (holdfast.unpacked(job::json, said)).* from fresh where kind = 'release') as back
     returning queue, lane, rank
   ), freed as (
     delete from holdfast.unique_key as taken using fresh
     where fresh.keyed and fresh.kind not in ('retry', 'snooze', 'release') and taken.until is null
-      and taken.key = fresh.job -> 1 ->> 7 and taken.job = fresh.id
+      and taken.key = fresh.job::json -> 1 ->> 7 and taken.job = fresh.id
   ), forgotten as (
     delete from holdfast.payload as long using fresh
     where fresh.keyed and fresh.kind = 'forget' and long.id = fresh.id

@@ -13,20 +13,20 @@ begin
     insert into holdfast.ready
       (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
     values (p_id, v_rank, p_due, p_created, p_attempt, p_crashes, v_lane, p_body ->> 2 is null,
-      p_queue, p_body ->> 7, p_past, p_body);
+      p_queue, p_body ->> 7, p_past, p_body::text);
     perform holdfast.tell_ready(p_queue, v_lane, v_rank);
   else
     insert into holdfast.scheduled
       (id, rank, due_at, created_at, attempt, crashes, lane, long, queue, unique_key, past, body)
     values (p_id, v_rank, p_due, p_created, p_attempt, p_crashes, v_lane, p_body ->> 2 is null,
-      p_queue, p_body ->> 7, p_past, p_body);
+      p_queue, p_body ->> 7, p_past, p_body::text);
     perform holdfast.tell_due(p_due - v_now);
   end if;
 end $$;
 
 -- Takes a waiting job out, unless somebody else has it in hand: that one counts as running.
 create function holdfast.take_waiting(p_id uuid)
-returns table (queue text, created_at bigint, attempt integer, crashes integer, past jsonb, body json) language sql as $$
+returns table (queue text, created_at bigint, attempt integer, crashes integer, past jsonb, body text) language sql as $$
   with ready as (
     delete from holdfast.ready where id = (select id from holdfast.ready where id = p_id for update skip locked)
     returning *
@@ -75,7 +75,7 @@ begin
   if v_job.body is null then return 'duplicate'; end if;
   if p_on_conflict = 'reschedule' then
     perform holdfast.put_waiting(p_holder, v_job.queue, p_due, v_job.created_at, v_job.attempt, v_job.crashes, v_job.past,
-      v_job.body);
+      v_job.body::json);
     return 'rescheduled';
   end if;
   -- The holder keeps its id and what it went through; all else is the new job's, its queue too.
@@ -122,10 +122,10 @@ begin
         where held.key = v_job.key and (held.until is null or held.until > v_now)
           and not exists (
             select from holdfast.ready as waiting
-            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 8 = '-1')
+            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body::json ->> 8 = '-1')
           ) and not exists (
             select from holdfast.scheduled as waiting
-            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body ->> 8 = '-1')
+            where waiting.id = held.job and (v_job.on_conflict <> 'ignore' or waiting.body::json ->> 8 = '-1')
           );
       end if;
       if v_holder is null then

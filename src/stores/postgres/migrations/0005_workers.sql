@@ -55,7 +55,7 @@ begin
     from json_array_elements(p_reports) with ordinality as list (report, number)
     order by (report ->> 0)::bigint, number
   loop
-    select coalesce(said -> v_report.place, (jobs::json -> v_report.place::integer ->> 5)::jsonb, '{}') into v_said
+    select coalesce(said -> v_report.place, (jobs[v_report.place::integer + 1]::json ->> 5)::jsonb, '{}') into v_said
     from holdfast.lease
     where token = v_report.token and worker = p_worker
       and case when v_report.place::integer between 0 and length(done) - 1
@@ -111,9 +111,9 @@ begin
     with taken as (
       delete from holdfast.lease as lease where lease.token = any (v_tokens) returning lease.*
     )
-    select taken.token, taken.worker, taken.queue, (job.place - 1)::integer, job.job,
+    select taken.token, taken.worker, taken.queue, (job.place - 1)::integer, job.job::json,
       taken.cancels -> (job.place - 1)::text, taken.said -> (job.place - 1)::text
-    from taken cross join lateral json_array_elements(taken.jobs::json) with ordinality as job (job, place)
+    from taken cross join lateral unnest(taken.jobs) with ordinality as job (job, place)
     where get_bit(taken.done, (job.place - 1)::integer) = 0
     order by taken.token, job.place;
 end $$;
@@ -142,7 +142,7 @@ begin
     select id, v_now, queue, holdfast.with_crashes(job, lost), error, said from orphan where kind = 'dead'
   ), cancelled as (
     insert into holdfast.history (id, finished_at, token, cancelled, queue, job, said, reason)
-    select id, v_now, token, true, queue, holdfast.with_crashes(job, lost), said, reason
+    select id, v_now, token, true, queue, holdfast.with_crashes(job, lost)::text, said, reason
     from orphan where kind = 'cancelled'
   ), freed as (
     delete from holdfast.unique_key as held using orphan

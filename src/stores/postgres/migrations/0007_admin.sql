@@ -14,7 +14,8 @@ begin
   if not found then return false; end if;
   insert into holdfast.history (id, finished_at, run_ms, cancelled, queue, job, reason)
   values (p_id, holdfast.now_ms(), 0, true, v_job.queue,
-    json_build_array(v_job.due_at, v_job.body, v_job.attempt, v_job.crashes, v_job.created_at, v_job.past), p_reason);
+    json_build_array(v_job.due_at, v_job.body::json, v_job.attempt, v_job.crashes, v_job.created_at, v_job.past)::text,
+    p_reason);
   delete from holdfast.unique_key where key = v_job.unique_key and job = p_id and until is null;
   return true;
 end $$;
@@ -62,7 +63,7 @@ begin
   end if;
   delete from holdfast.dead where id = p_id;
   perform holdfast.put_waiting(p_id, v_job.queue, v_now, created_at, 0, 0,
-    coalesce(past, '{}') || jsonb_build_object('error', v_job.error), body)
+    coalesce(past, '{}') || jsonb_build_object('error', v_job.error), body::json)
   from holdfast.unpacked(v_job.job, v_job.said);
   return true;
 end $$;
@@ -114,17 +115,17 @@ end $$;
 -- Every job in one place, as the program reads it. One query of it is one snapshot: a job that moves meanwhile is neither
 -- missed nor shown twice. job as in a lease.
 create view holdfast.job_record as
-  select id, 'ready' as state, queue, json_build_array(due_at, body, attempt, crashes, created_at, past) as job,
+  select id, 'ready' as state, queue, json_build_array(due_at, body::json, attempt, crashes, created_at, past) as job,
     null::jsonb as said, null::bigint as token, null::uuid as worker, null::bigint as claimed_at,
     null::boolean as cancel_requested, null::bigint as finished_at, null::bigint as run_ms, null::text as result,
     null::boolean as result_dropped, null::text as reason, null::jsonb as error
   from holdfast.ready
   union all
-  select id, 'scheduled', queue, json_build_array(due_at, body, attempt, crashes, created_at, past),
+  select id, 'scheduled', queue, json_build_array(due_at, body::json, attempt, crashes, created_at, past),
     null, null, null, null, null, null, null, null, null, null, null
   from holdfast.scheduled
   union all
-  select job.id, 'running', lease.queue, lease.jobs::json -> (job.place - 1)::integer,
+  select job.id, 'running', lease.queue, lease.jobs[job.place]::json,
     lease.said -> (job.place - 1)::text, lease.token, lease.worker, lease.claimed_at,
     coalesce(lease.cancels ? (job.place - 1)::text, false), null, null, null, null, null, null
   from holdfast.lease as lease
@@ -134,15 +135,15 @@ create view holdfast.job_record as
   select id, 'dead', queue, job, said, null, null, null, null, finished_at, null, null, null, null, error
   from holdfast.dead
   union all
-  select id, case when cancelled then 'cancelled' else 'completed' end, queue, job, said, token, null, null, null,
+  select id, case when cancelled then 'cancelled' else 'completed' end, queue, job::json, said, token, null, null, null,
     finished_at, run_ms, result, result_dropped, reason, null
   from holdfast.history;
 
 -- One row a job, for people and plain SQL. Read only.
 create view holdfast.job_queue as
-  select job.id, body ->> 1 as job_type,
-    coalesce(body ->> 2, (select long.body from holdfast.payload as long where long.id = job.id))::json as payload,
-    job.state as status, (body ->> 3)::smallint as priority, attempt as attempts, (body ->> 5)::integer as max_attempts,
+  select job.id, job.job -> 1 ->> 1 as job_type,
+    coalesce(job.job -> 1 ->> 2, (select long.body from holdfast.payload as long where long.id = job.id))::json as payload,
+    job.state as status, (job.job -> 1 ->> 3)::smallint as priority, attempt as attempts, (job.job -> 1 ->> 5)::integer as max_attempts,
     job.queue, to_timestamp(due_at / 1000.0) as scheduled_for,
     to_timestamp(coalesce(job.claimed_at, job.finished_at - job.run_ms) / 1000.0) as started_at,
     to_timestamp(job.finished_at / 1000.0) as completed_at,

@@ -63,7 +63,7 @@ begin
     3, v_key, case when v_key is not null then 0 end, null);
   if v_key is null then
     perform holdfast.enqueue(v_flush, array[v_id], array[queue], array[priority::smallint], array[v_head_start], null,
-      case when v_due is not null then array[v_due] end, array[v_long], array[v_body],
+      case when v_due is not null then array[v_due] end, array[v_long], v_body::text,
       case when v_long then array[v_id] end, array[v_payload]);
     return v_id;
   end if;
