@@ -35,18 +35,23 @@ export type FaultKind = 'freeze' | 'block' | 'kill' | 'outage' | 'cut-off' | 're
 const MEAN_BURST = 4
 const MEAN_WORK_MS = 3_000
 
+/** Seeds from here on also have workers with so many slots that they make two calls at once. */
+export const WIDE_FROM_SEED = 501
+const WIDE = 150
+
 /** Each run leaves some kinds out: a fault that always comes together with others hides what it alone would show. */
-export function drawPlan(random: Random, minutes: number): RunPlan {
+export function drawPlan(seed: number, random: Random, minutes: number): RunPlan {
   const durationMs = minutes * 60_000
   const leaseMs = pick(random, [2_000, 5_000, 10_000, 30_000])
   const badNetwork = chance(random, 0.6)
   const workers = pick(random, [1, 2, 3, 4])
   const clients = pick(random, [1, 2])
-  const brisk = chance(random, 0.25)
-  const concurrency = pick(random, [1, 2, 5, 10])
+  const wide = seed >= WIDE_FROM_SEED && chance(random, 0.5)
+  const brisk = wide || chance(random, 0.25)
+  const slots = pick(random, [1, 2, 5, 10])
   // A fleet that can never keep up would only show that waiting takes time.
   const load = between(random, 0.1, 0.5)
-  const enqueueEveryMs = (clients * MEAN_BURST * MEAN_WORK_MS) / (workers * concurrency * load)
+  const enqueueEveryMs = (clients * MEAN_BURST * MEAN_WORK_MS) / (workers * slots * load)
   const every = (meanMs: number, probability: number): number =>
     chance(random, probability) ? meanMs * between(random, 0.5, 2) : Infinity
   return {
@@ -56,7 +61,7 @@ export function drawPlan(random: Random, minutes: number): RunPlan {
     queues: ['a', 'b', 'c'].slice(0, pick(random, [1, 1, 2, 3])),
     workers,
     clients,
-    concurrency,
+    concurrency: wide ? WIDE : slots,
     leaseMs,
     pollMs: pick(random, [200, 1_000, 1_000, 3_000]),
     graceMs: pick(random, [0, 1_000, 10_000]),

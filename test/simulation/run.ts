@@ -31,7 +31,7 @@ export interface RunSummary {
 
 export async function simulate({ seed, minutes, sink }: RunOptions): Promise<RunSummary> {
   const world = new World(seed)
-  const plan = drawPlan(world.random, minutes)
+  const plan = drawPlan(seed, world.random, minutes)
   const recorder = new Recorder(world, (event) => sink(event, plan))
   const state = new MemoryState({
     clock: { now: () => EPOCH_MS + world.nowMs },

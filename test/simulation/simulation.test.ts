@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { HistoryEvent } from '../checker/history.ts'
 import { explainFailure, judge } from './judge.ts'
+import { WIDE_FROM_SEED } from './plan.ts'
 import { simulate } from './run.ts'
 
 const MINUTES = 3
-const SEEDS = 200
+const SEEDS = 150
+const WIDE_SEEDS = 50
 const GROUP = 25
 
 /** Seeds that once showed a fault, and how long a run it took: they stay for ever. */
@@ -19,7 +21,9 @@ const ONCE_FAILED: readonly (readonly [seed: number, minutes: number, what: stri
 ]
 
 describe('the whole of it under faults keeps every rule', { timeout: 240_000 }, () => {
-  const groups = Array.from({ length: SEEDS / GROUP }, (_, index) => 1 + index * GROUP)
+  const from = (first: number, seeds: number): number[] =>
+    Array.from({ length: seeds / GROUP }, (_, index) => first + index * GROUP)
+  const groups = [...from(1, SEEDS), ...from(WIDE_FROM_SEED, WIDE_SEEDS)]
   test.each(groups)('seeds from %i on', async (from) => {
     for (let seed = from; seed < from + GROUP; seed++) {
       const judged = await judge(seed, MINUTES)
