@@ -104,7 +104,7 @@ export class Recorder {
     if (to === null) this.#payloads.delete(job.id)
     else this.#payloads.set(job.id, job.payload)
     const under = from === 'running' || to === 'running' ? this.#running.get(job.id) : undefined
-    const settled = by === 'settle' ? this.#settleOf(job.id) : undefined
+    const settled = by === 'settle' ? this.#settleOf(job.id, under?.token) : undefined
     const move: Unstamped<MoveEvent> = {
       type: 'move',
       job: job.id,
@@ -158,10 +158,12 @@ export class Recorder {
     }
   }
 
-  #settleOf(id: string): (SettleCall & { worker: string }) | undefined {
+  /** What the caller presented. It may repeat an older settle of the same job beside the one that counts. */
+  #settleOf(id: string, current: number | undefined): (SettleCall & { worker: string }) | undefined {
     const call = this.#doing?.call
     if (call?.kind !== 'cycle') return undefined
-    const settle = call.settles.find((one) => one.job === id)
+    const settles = call.settles.filter((one) => one.job === id)
+    const settle = settles.find((one) => one.token === current) ?? settles[0]
     return settle === undefined ? undefined : { ...settle, worker: call.worker }
   }
 
