@@ -8,7 +8,7 @@ import { parseDuration, type Duration } from './std/duration.ts'
 export const ERROR_HINTS = {
   HF_BAD_OPTION: 'Correct the named option; the message says what it accepts.',
   HF_BAD_STORE:
-    "Use 'file:.holdfast', 'postgres://…' or 'memory:', or pass a store object that implements the contract of holdfast/store.",
+    "Use 'file:.holdfast', 'postgres://…', 'redis://…' or 'memory:', or pass a store object that implements the contract of holdfast/store.",
   HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
   HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',
@@ -26,6 +26,10 @@ export const ERROR_HINTS = {
     'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
   HF_STORE_LOCKED:
     'Stop the process that has it open, use another directory, or use PostgreSQL, which several processes can share.',
+  HF_STORE_FULL:
+    'Give Redis more memory (maxmemory), or keep finished jobs for less long; workers go on, and what they finish makes room.',
+  HF_STORE_EVICTS:
+    "Set maxmemory-policy to noeviction, or pass allowEviction: true to redisStore() where lost jobs don't matter.",
   HF_INSIDE_TRANSACTION:
     'Pass { tx } to what you call inside a transaction, or call it after the transaction.',
   HF_NO_TRANSACTIONS:

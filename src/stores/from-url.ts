@@ -5,12 +5,14 @@ import type { Clock } from '../std/clock.ts'
 import type { Random } from '../std/random.ts'
 import { memoryStore } from './memory/index.ts'
 import { embeddedStore, postgresStore } from './postgres/index.ts'
+import { redisStore } from './redis/index.ts'
 import type { Store } from './store.ts'
 
 export function storeFrom(source: string | Store, clock: Clock, random: Random): Store {
   if (typeof source === 'string') {
     if (source === 'memory:') return memoryStore({ clock, random })
     if (/^postgres(ql)?:\/\//.test(source)) return postgresStore({ url: source })
+    if (/^rediss?:\/\//.test(source)) return redisStore({ url: source })
     if (source.startsWith('file:')) return embeddedStore({ directory: directoryOf(source) })
     throw new HoldfastError('HF_BAD_STORE', `There is no store for '${withoutSecrets(source)}'.`)
   }

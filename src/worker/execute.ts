@@ -38,20 +38,27 @@ export async function execute(
 
 async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome> {
   const definition = handlerFor(attempt, jobs)
-  const input = await readInput(attempt, definition)
+  // Awaited only where there is something to wait for: of a job that does nothing, awaits are a good part of the cost.
+  const read = readInput(attempt, definition)
+  const input = read instanceof Promise ? ((await read) as unknown) : read
   const run = (ctx: object): unknown =>
     definition.run(new JobContext({ core, attempt, reporter, definition }, input, ctx))
-  const returned =
+  const ran =
     definition.middleware.length === 0
-      ? await run(NOTHING_ADDED)
-      : await runInside(
+      ? run(NOTHING_ADDED)
+      : runInside(
           definition.middleware,
           { job: () => jobInfo(attempt), signal: () => attempt.abort.signal },
           run,
         )
-  return returned instanceof SnoozeRequest
-    ? { type: 'snoozed', delayMs: returned.delayMs }
-    : succeeded(await checkOutput(definition.output, returned, definition.name))
+  const returned = isThenable(ran) ? await ran : ran
+  if (returned instanceof SnoozeRequest) return { type: 'snoozed', delayMs: returned.delayMs }
+  const checked = checkOutput(definition.output, returned, definition.name)
+  return succeeded(checked instanceof Promise ? await checked : checked)
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value
 }
 
 const NOTHING_ADDED = Object.freeze({})

@@ -1,11 +1,14 @@
 /**
- * One PostgreSQL of the newest and one of the oldest supported version for a whole run; a file isolates itself with a
- * database of its own. Runs in vitest's main process, so what is found here reaches the tests as provided values.
+ * One PostgreSQL of the newest and one of the oldest supported version for a whole run, and one Redis; a file isolates
+ * itself with a database, or a prefix, of its own. Runs in vitest's main process, so what is found here reaches the tests
+ * as provided values.
  */
 import { readFileSync } from 'node:fs'
 import type { TestProject } from 'vitest/node'
 import { installPgBouncer, skippedSince } from './pgbouncer-binary.ts'
 import { startPostgres } from './postgres-server.ts'
+import { installRedis, redisSkippedSince } from './redis-binary.ts'
+import { startRedis } from './redis-server.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,6 +18,10 @@ declare module 'vitest' {
     postgres13: string
     /** The reason, empty if it is there; read it by `pgBouncerMissing` of `pgbouncer.ts`. */
     pgBouncerMissing: string
+    /** The URL, empty where there is none; read it by `sharedRedis` of `redis.ts`. */
+    redis: string
+    /** The reason, empty if it is there; read it by `redisMissing` of `redis.ts`. */
+    redisMissing: string
   }
 }
 
@@ -40,7 +47,28 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   if (missing !== '') logger.warn(skippedSince(missing))
   project.provide('pgBouncerMissing', missing)
 
-  if (!isNeeded(/postgres/i)) return undefined
+  const redis = isNeeded(/redis/i) ? await sharedRedis(project) : []
+  const postgres = isNeeded(/postgres/i) ? await sharedPostgres(project) : []
+  return async () => {
+    await Promise.all([...redis, ...postgres].map((server) => server.dispose()))
+  }
+}
+
+interface Disposable {
+  dispose(): Promise<void>
+}
+
+async function sharedRedis(project: TestProject): Promise<Disposable[]> {
+  const missing = await installRedis()
+  if (missing !== '') project.vitest.logger.warn(redisSkippedSince(missing))
+  const server = missing === '' ? await startRedis() : null
+  project.provide('redisMissing', missing)
+  project.provide('redis', server?.url ?? '')
+  return server === null ? [] : [server]
+}
+
+async function sharedPostgres(project: TestProject): Promise<Disposable[]> {
+  const { logger } = project.vitest
   const [newest, oldest] = await Promise.all([
     startPostgres({ version: 18, settings }),
     startPostgres({ version: 13, settings }).catch((error: unknown) => {
@@ -50,7 +78,5 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   ])
   project.provide('postgres18', newest.url())
   project.provide('postgres13', oldest?.url() ?? '')
-  return async () => {
-    await Promise.all([newest.dispose(), oldest?.dispose()])
-  }
+  return oldest === null ? [newest] : [newest, oldest]
 }

@@ -1,0 +1,152 @@
+/**
+ * A job's record: all that never changes while the job lives, as the text that Redis holds. The payload stands behind
+ * the JSON as it was given, so that it is never escaped, and never read by a script. Lua reads the rest by index, so
+ * entries are only ever added at the end; those that are missing there are null.
+ */
+import type { AttemptError } from '../../job/failure.ts'
+import type { ClaimedJob, Due, Envelope, JobLogLine, NewJob, Progress } from '../../job/record.ts'
+import type { UniqueClaim } from '../../job/unique.ts'
+import { unpackId } from './ids.ts'
+
+interface Options {
+  readonly group: string | null
+  readonly limits: readonly string[]
+  readonly envelope: Envelope
+}
+
+/** 'r' while ready, 'u' while unfinished, or for so many ms. */
+type Hold = 'r' | 'u' | number
+
+type Head = readonly [
+  createdAt: number,
+  headStartMs: number,
+  queue: string,
+  name: string,
+  priority: number,
+  maxAttempts: number,
+  maxCrashes: number,
+  uniqueKey?: string | null,
+  uniqueHold?: Hold | null,
+  options?: Options | null,
+]
+
+/** What happened to a job so far, as scripts write it: errors, progress and log lines are JSON inside. */
+interface Past {
+  readonly a?: number
+  readonly c?: number
+  readonly e?: string
+  readonly p?: string
+  readonly l?: readonly string[]
+}
+
+/** All of the record but the two numbers that the script puts in front. */
+export function tailOf(job: NewJob): string {
+  const { queue, name, priority, maxAttempts, maxCrashes, unique } = job
+  const options = optionsOf(job)
+  const facts: unknown[] = [queue, name, priority, maxAttempts, maxCrashes]
+  if (unique !== null || options !== null)
+    facts.push(unique === null ? null : unique.key, unique === null ? null : holdOf(unique))
+  if (options !== null) facts.push(options)
+  return `${JSON.stringify(facts).slice(1)}\n${job.payload}`
+}
+
+export function holdOf({ hold }: UniqueClaim): Hold {
+  if ('forMs' in hold) return Math.round(hold.forMs)
+  return hold.while === 'ready' ? 'r' : 'u'
+}
+
+export function headStartOf({ headStartMs }: NewJob): number {
+  return Math.round(headStartMs)
+}
+
+/** Empty for at once; only the server knows what time it is. */
+export function dueText(due: Due): string {
+  if ('atMs' in due) return `@${Math.round(due.atMs)}`
+  const inMs = Math.round(due.inMs)
+  return inMs === 0 ? '' : `+${inMs}`
+}
+
+function optionsOf({ group, limits, envelope }: NewJob): Options | null {
+  const { correlationId, tags, metadata, retry, timeoutMs } = envelope
+  const plain =
+    group === null &&
+    limits.length === 0 &&
+    correlationId === null &&
+    tags.length === 0 &&
+    retry === null &&
+    timeoutMs === null &&
+    Object.keys(metadata).length === 0
+  return plain ? null : { group, limits, envelope }
+}
+
+const NO_ENVELOPE: Envelope = { correlationId: null, tags: [], metadata: {}, retry: null, timeoutMs: null }
+const NO_LIMITS: readonly string[] = []
+
+/** `rank` is null where the job is known by its due time instead. */
+export interface Standing {
+  readonly id: string
+  readonly record: string
+  readonly past: string | null
+  readonly rank: number | null
+  readonly dueAt?: number
+  /** Attempts beyond those of the past: the one that runs, or that counted at the end. */
+  readonly running: number
+}
+
+export function jobOf({ id, record, past, rank, dueAt, running }: Standing): ClaimedJob {
+  const cut = record.indexOf('\n')
+  const head = JSON.parse(record.slice(0, cut)) as Head
+  const [createdAt, headStartMs, queue, name, priority, maxAttempts, maxCrashes, , , options = null] = head
+  const { a = 0, c = 0 } = past === null ? NO_PAST : (JSON.parse(past) as Past)
+  return {
+    id: unpackId(id),
+    name,
+    queue,
+    payload: record.slice(cut + 1),
+    priority,
+    headStartMs,
+    maxAttempts,
+    maxCrashes,
+    group: options === null ? null : options.group,
+    limits: options === null ? NO_LIMITS : options.limits,
+    envelope: options === null ? NO_ENVELOPE : options.envelope,
+    attempt: a + running,
+    crashes: c,
+    createdAt,
+    dueAt: rank === null ? (dueAt ?? createdAt) : rank + headStartMs,
+  }
+}
+
+const NO_PAST: Past = {}
+
+export interface Told {
+  readonly uniqueKey: string | null
+  readonly error: AttemptError | null
+  readonly log: readonly JobLogLine[]
+  readonly progress: Progress | null
+}
+
+export function toldOf(record: string, past: string | null): Told {
+  const [, , , , , , , uniqueKey = null] = JSON.parse(record.slice(0, record.indexOf('\n'))) as Head
+  const { e, l = [], p } = past === null ? NO_PAST : (JSON.parse(past) as Past)
+  return {
+    uniqueKey,
+    error: e === undefined ? null : (JSON.parse(e) as AttemptError),
+    log: l.map((line) => JSON.parse(line) as JobLogLine),
+    progress: p === undefined ? null : (JSON.parse(p) as Progress),
+  }
+}
+
+/** What a rescue decides by. */
+export interface CrashFacts {
+  readonly name: string
+  readonly maxCrashes: number
+  readonly attempt: number
+  readonly crashes: number
+}
+
+export function crashFacts(head: string, past: string | null): CrashFacts {
+  const [, , , name, , , maxCrashes] = JSON.parse(head) as Head
+  const { a = 0, c = 0 } = past === null ? NO_PAST : (JSON.parse(past) as Past)
+  return { name, maxCrashes, attempt: a + 1, crashes: c }
+}

@@ -1,0 +1,87 @@
+/** Whether a server can be used, as asked at the opening. INFO tells all of it; CONFIG is forbidden by many providers. */
+import { HoldfastError } from '../../errors.ts'
+import type { Executor } from './executor.ts'
+import { unreachable } from './server-errors.ts'
+
+export interface BootRules {
+  readonly allowEviction: boolean
+  readonly onNotice: (line: string) => void
+}
+
+const OLDEST = [6, 2] as const
+
+export async function checkServer(executor: Executor, rules: BootRules): Promise<void> {
+  const facts = await askServer(executor)
+  if (facts === null) {
+    rules.onNotice(
+      'Redis does not tell about itself (INFO is forbidden): nobody has checked its version, nor that it keeps what it is given.',
+    )
+    return
+  }
+  refuseUnusable(facts)
+  checkEviction(facts.get('maxmemory_policy'), rules)
+  if (facts.get('aof_enabled') === '0') {
+    rules.onNotice(
+      'Redis runs without an append-only file: jobs since its last snapshot are lost when it stops. Turn appendonly on.',
+    )
+  }
+}
+
+/** Null where that is forbidden. */
+async function askServer(executor: Executor): Promise<ReadonlyMap<string, string> | null> {
+  try {
+    const text = String(await executor.command('INFO', []))
+    const lines = text.split(/\r?\n/).filter((line) => line.includes(':'))
+    return new Map(
+      lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const),
+    )
+  } catch (error) {
+    if (isForbidden(error)) return null
+    throw error
+  }
+}
+
+/** Forbidden by an ACL, or renamed away; a wrong password is neither. */
+function isForbidden(error: unknown): boolean {
+  const { cause = error } = error instanceof HoldfastError ? error : { cause: error }
+  return cause instanceof Error && /NOPERM|unknown command/i.test(cause.message)
+}
+
+function refuseUnusable(facts: ReadonlyMap<string, string>): void {
+  const version = facts.get('redis_version') ?? ''
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (version !== '' && (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]))) {
+    throw new HoldfastError('HF_BAD_STORE', `The server is Redis ${version}; the store needs 6.2 or newer.`, {
+      hint: 'Upgrade the server, or use another one.',
+    })
+  }
+  if (facts.get('redis_mode') === 'cluster' || facts.get('cluster_enabled') === '1') {
+    throw new HoldfastError(
+      'HF_BAD_STORE',
+      'The server is part of a Redis Cluster, which is not supported yet.',
+      {
+        hint: 'Use a Redis without Cluster, or PostgreSQL.',
+      },
+    )
+  }
+  // Both pass by themselves, so they are worth another try.
+  if (facts.get('loading') === '1') throw unreachable('Redis is still loading its data.')
+  if (facts.get('role') === 'slave') throw unreachable('The server is a replica, which takes no writes.')
+}
+
+function checkEviction(policy: string | undefined, { allowEviction, onNotice }: BootRules): void {
+  if (policy === 'noeviction') return
+  if (policy === undefined) {
+    onNotice(
+      'Redis does not tell what it does when it is full: make sure that maxmemory-policy is noeviction.',
+    )
+    return
+  }
+  if (!allowEviction) {
+    throw new HoldfastError(
+      'HF_STORE_EVICTS',
+      `Redis evicts keys when it is full (maxmemory-policy is ${policy}): jobs would be lost without a word.`,
+    )
+  }
+  onNotice(`Redis evicts keys when it is full (maxmemory-policy is ${policy}): jobs can be lost.`)
+}

@@ -1,0 +1,143 @@
+/** Enqueues: a flush is one script on each shard that it has jobs for. */
+import { HoldfastError } from '../../errors.ts'
+import type { JobId } from '../../job/ids.ts'
+import type { NewJob } from '../../job/record.ts'
+import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
+import { dueText, headStartOf, holdOf, tailOf } from './bodies.ts'
+import type { RedisValue } from './driver.ts'
+import { PACKED_CHARS, packId, unpackId } from './ids.ts'
+import type { FlushAnswers, Lanes } from './lanes.ts'
+import type { Run } from './run.ts'
+import { isReply } from './server-errors.ts'
+import type { Shard, Shards } from './shards.ts'
+
+const OUTCOMES: Readonly<Record<string, EnqueueAnswer['outcome']>> = {
+  i: 'inserted',
+  d: 'duplicate',
+  r: 'replaced',
+  s: 'rescheduled',
+}
+
+export async function enqueue(
+  run: Run,
+  shards: Shards,
+  lanes: Lanes,
+  flush: Flush,
+): Promise<readonly EnqueueAnswer[]> {
+  const { id, jobs } = flush
+  if (jobs.length > MAX_BATCH)
+    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+  if (jobs.length === 0) return []
+  const answers = await lanes.once(id, (lane, seq) => send(run, shards, jobs, [lane, seq]))
+  return answers ?? jobs.map(insertedAnswer)
+}
+
+async function send(
+  run: Run,
+  shards: Shards,
+  jobs: readonly NewJob[],
+  flush: readonly [lane: string, seq: number],
+): Promise<FlushAnswers> {
+  const parts = [...byShard(shards, jobs)]
+  const answered = await Promise.all(
+    parts.map(async ([shard, mine]) => [mine, await sendPart(run, shard, mine, flush)] as const),
+  )
+  if (answered.every(([, answers]) => answers === null)) return null
+  const byId = new Map<JobId, EnqueueAnswer>()
+  for (const [mine, answers] of answered)
+    for (const [index, job] of mine.entries()) byId.set(job.id, answers?.[index] ?? insertedAnswer(job))
+  return jobs.map((job) => byId.get(job.id) ?? insertedAnswer(job))
+}
+
+function byShard(shards: Shards, jobs: readonly NewJob[]): Map<Shard, NewJob[]> {
+  const parts = new Map<Shard, NewJob[]>()
+  for (const job of jobs) {
+    const shard = shards.of(job.queue)
+    const mine = parts.get(shard)
+    if (mine === undefined) parts.set(shard, [job])
+    else mine.push(job)
+  }
+  return parts
+}
+
+async function sendPart(
+  run: Run,
+  shard: Shard,
+  jobs: readonly NewJob[],
+  flush: readonly RedisValue[],
+): Promise<FlushAnswers> {
+  try {
+    const isKeyed = jobs.some((job) => job.unique !== null)
+    const text = isKeyed
+      ? await run<string>(shard, 'enqueue_unique', [...flush, jobs.length, ...jobs.flatMap(keyedJob)])
+      : await run<string>(shard, 'enqueue', [...flush, ...groups(jobs)])
+    return readAnswers(text)
+  } catch (error) {
+    throw refusalOf(error)
+  }
+}
+
+/** By queue and head start, so that most of what a script does is done once a group. */
+function groups(jobs: readonly NewJob[]): RedisValue[] {
+  const found = new Map<string, RedisValue[]>()
+  for (const job of jobs) {
+    const due = dueText(job.due)
+    const headStart = headStartOf(job)
+    const key = `${due === '' ? 'n' : 'd'} ${headStart} ${job.queue}`
+    let group = found.get(key)
+    if (group === undefined) {
+      group = [job.queue, headStart, due === '' ? 'n' : 'd', 0]
+      found.set(key, group)
+    }
+    group[3] = Number(group[3]) + 1
+    group.push(packId(job.id))
+    if (due !== '') group.push(due)
+    group.push(tailOf(job))
+  }
+  return [found.size, ...[...found.values()].flat()]
+}
+
+/** As job_at of insert.lua takes it. */
+export function keyedJob(job: NewJob): RedisValue[] {
+  const { unique } = job
+  return [
+    packId(job.id),
+    job.queue,
+    headStartOf(job),
+    dueText(job.due),
+    tailOf(job),
+    unique === null ? '' : unique.key,
+    unique === null ? '' : holdOf(unique),
+    unique === null ? '' : unique.onConflict,
+  ]
+}
+
+function readAnswers(text: string): FlushAnswers {
+  if (text === '') return null
+  const answers: EnqueueAnswer[] = []
+  for (let at = 0; at < text.length; at += PACKED_CHARS + 1) {
+    const outcome = OUTCOMES[text.charAt(at + PACKED_CHARS)]
+    if (outcome === undefined) throw new Error(`A script answered ${JSON.stringify(text)} to a flush.`)
+    answers.push({ id: unpackId(text.slice(at, at + PACKED_CHARS)), outcome })
+  }
+  return answers
+}
+
+function insertedAnswer({ id }: NewJob): EnqueueAnswer {
+  return { id, outcome: 'inserted' }
+}
+
+/** What the scripts refuse by themselves. */
+export function refusalOf(error: unknown): unknown {
+  if (!isReply(error)) return error
+  const [code = '', id = ''] = error.message.split(' ')
+  if (code === 'HFKNOWN') return broken(`a new job with the id ${unpackId(id)}, which exists already`)
+  if (code === 'HFSTALE') return broken('a flush that was given up long ago')
+  return error
+}
+
+function broken(what: string): HoldfastError {
+  return new HoldfastError('HF_STORE_CONTRACT', `The Redis store was given ${what}.`, {
+    hint: 'Make each id once, and repeat a flush under its own flush id.',
+  })
+}

@@ -1,0 +1,95 @@
+/**
+ * Commands and scripts over one connection that all callers share: Redis answers in order anyway. Every call has an
+ * end on this side, and whatever goes wrong comes out as an error that says what it means.
+ */
+import type { Clock } from '../../std/clock.ts'
+import { withDeadline } from '../../std/deadline.ts'
+import type { RedisClient, RedisValue } from './driver.ts'
+import type { Line } from './line.ts'
+import type { Script } from './scripts.ts'
+import { closed, endsConnection, explain, isUnknownScript, unreachable } from './server-errors.ts'
+
+export interface Executor {
+  command(name: string, args: readonly RedisValue[]): Promise<unknown>
+  script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown>
+  /** For what needs no server: throws HF_CLOSED after the close. */
+  refuseWhenClosed(): void
+  /** Gives everything back, within a bounded time; later calls reject with HF_CLOSED. Safe to call again. */
+  close(): Promise<void>
+}
+
+export class LineExecutor implements Executor {
+  readonly #line: Line
+  readonly #clock: Clock
+  readonly #timeoutMs: number
+  #underWay = 0
+  #closing: Promise<void> | undefined
+
+  constructor(line: Line, clock: Clock, timeoutMs: number) {
+    this.#line = line
+    this.#clock = clock
+    this.#timeoutMs = timeoutMs
+  }
+
+  command(name: string, args: readonly RedisValue[]): Promise<unknown> {
+    return this.#bounded((client) => client.call(name, args))
+  }
+
+  script({ text, sha }: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+    const behind = [keys.length, ...keys, ...args]
+    return this.#bounded(async (client) => {
+      try {
+        return await client.call('EVALSHA', [sha, ...behind])
+      } catch (error) {
+        if (!isUnknownScript(error)) throw error
+        // A server that was restarted or told to forget; it knows the script from now on.
+        return client.call('EVAL', [text, ...behind])
+      }
+    })
+  }
+
+  refuseWhenClosed(): void {
+    if (this.#closing !== undefined) throw closed()
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#line.close()
+    return this.#closing
+  }
+
+  async #bounded(work: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
+    this.refuseWhenClosed()
+    let used: RedisClient | undefined
+    let isLate = false
+    const late = (): Error => {
+      isLate = true
+      // Half open, perhaps: nobody should wait on it again.
+      if (used !== undefined) this.#line.drop(used)
+      return unreachable(`Redis did not answer within ${this.#timeoutMs} ms.`)
+    }
+    const send = async (): Promise<unknown> => {
+      used = await this.#line.client()
+      // Whoever asked has given up: a claim that is sent now would lease jobs that nobody runs.
+      if (isLate) throw unreachable('Redis could not be reached in time.')
+      return this.#held(used, work)
+    }
+    try {
+      return await withDeadline(this.#clock, this.#timeoutMs, send(), late)
+    } catch (error) {
+      if (used !== undefined && endsConnection(error)) this.#line.drop(used)
+      // A close that overtook the call explains its failure better.
+      if (this.#closing !== undefined) throw closed()
+      throw explain(error)
+    }
+  }
+
+  /** The socket keeps the process alive only while an answer is awaited. */
+  async #held(client: RedisClient, work: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
+    if (this.#underWay++ === 0) client.stream?.ref?.()
+    try {
+      return await work(client)
+    } finally {
+      if (--this.#underWay === 0) client.stream?.unref?.()
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * One connection to Redis that is there when it is asked for: made on demand, made again after it was lost, with a pause
+ * that grows while the server is away. ioredis neither reconnects nor queues here. It would send a claim again, or hold
+ * it until long after its worker gave up, and the jobs would be leased by nobody.
+ */
+import { sleep, type Clock } from '../../std/clock.ts'
+import { withDeadline } from '../../std/deadline.ts'
+import type { Random } from '../../std/random.ts'
+import type { ClientOptions, RedisClient, RedisModule } from './driver.ts'
+import { closed, unreachable } from './server-errors.ts'
+
+export interface LineParts {
+  readonly load: () => Promise<RedisModule>
+  readonly url: string | null
+  readonly connection: ClientOptions
+  readonly clock: Clock
+  readonly random: Random
+  /** Called with each new client before it connects. */
+  readonly onClient?: (client: RedisClient) => void
+}
+
+const CONNECT_MS = 5_000
+const GOODBYE_MS = 1_000
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 2_000
+
+/** Ours, whatever the caller's own say. */
+const FIXED: ClientOptions = {
+  lazyConnect: true,
+  retryStrategy: null,
+  enableOfflineQueue: false,
+  enableReadyCheck: false,
+  autoResubscribe: false,
+  disableClientInfo: true,
+  connectTimeout: CONNECT_MS,
+  // A peer that vanished is noticed although nothing is sent.
+  keepAlive: 10_000,
+  // Replies of scripts have one shape under version 2.
+  protocol: 2,
+}
+
+export class Line {
+  readonly #parts: LineParts
+  readonly #closing = new AbortController()
+  #client: RedisClient | undefined
+  #connecting: Promise<RedisClient> | undefined
+  #pauseMs = 0
+  #notBeforeMs = -Infinity
+
+  constructor(parts: LineParts) {
+    this.#parts = parts
+  }
+
+  /** Rejects where none can be had now; the next call tries again. */
+  client(): Promise<RedisClient> {
+    if (this.#closing.signal.aborted) return Promise.reject(closed())
+    if (this.#client?.status === 'ready') return Promise.resolve(this.#client)
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined
+    })
+    return this.#connecting
+  }
+
+  /** It does not answer, or is of no further use: what is under way on it fails. */
+  drop(client: RedisClient): void {
+    if (this.#client === client) this.#client = undefined
+    client.disconnect()
+  }
+
+  /** Politely, then by force. Safe to call again. */
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    this.#closing.abort(closed())
+    const client = this.#client
+    if (client === undefined) return
+    client.stream?.ref?.()
+    await withDeadline(this.#parts.clock, GOODBYE_MS, client.quit(), closed).catch(() => undefined)
+    this.drop(client)
+  }
+
+  async #connect(): Promise<RedisClient> {
+    const { clock, random, load } = this.#parts
+    const waitMs = this.#notBeforeMs - clock.monotonicMs()
+    if (waitMs > 0) await sleep(clock, waitMs, this.#closing.signal)
+    const client = this.#create(await load())
+    let why: Error | undefined
+    // From the start and for ever: an `error` that nobody hears is printed. The first tells why, the rest is noise.
+    client.on('error', (error) => (why ??= error))
+    client.on('end', () => {
+      if (this.#client === client) this.#client = undefined
+    })
+    this.#parts.onClient?.(client)
+    try {
+      const late = (): Error =>
+        unreachable(`Redis did not accept a connection within ${CONNECT_MS / 1000} s.`)
+      await withDeadline(clock, CONNECT_MS, this.#unlessClosed(client.connect()), late)
+    } catch (error) {
+      client.disconnect()
+      this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS)
+      this.#notBeforeMs = clock.monotonicMs() + this.#pauseMs * (0.5 + random.float() / 2)
+      throw why ?? error
+    }
+    this.#pauseMs = 0
+    this.#client = client
+    return client
+  }
+
+  /** A close does not wait for a connection that is on its way. */
+  #unlessClosed(work: Promise<unknown>): Promise<unknown> {
+    const { signal } = this.#closing
+    return new Promise((resolve, reject) => {
+      const abort = (): void => reject(closed())
+      signal.addEventListener('abort', abort)
+      void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+      if (signal.aborted) abort()
+    })
+  }
+
+  #create({ Redis }: RedisModule): RedisClient {
+    const { url, connection } = this.#parts
+    const options = { ...connection, ...FIXED }
+    return url === null ? new Redis(options) : new Redis(url, options)
+  }
+}

@@ -1,0 +1,92 @@
+-- New jobs, as functions. `due` is as the client says it: '' now, '+ms' after a delay, '@ms' at a time; the past is now.
+local function due_at(due)
+  if due == '' then return now end
+  local ms = tonumber(string.sub(due, 2))
+  return string.sub(due, 1, 1) == '+' and now + ms or math.max(ms, now)
+end
+
+-- Remembers the queue for good, with the smallest head start that its jobs ever had.
+local function know(queue, head_start)
+  local smallest = redis.call('HGET', QUEUES, queue)
+  if not smallest or tonumber(smallest) > head_start then redis.call('HSET', QUEUES, queue, head_start) end
+end
+
+-- A lane carries one flush at a time, with a growing number. Answers what the last one was answered, if this is it.
+local function remembered(lane, seq)
+  local text = redis.call('HGET', LANES, lane)
+  if not text then return nil end
+  local last, answers = string.match(text, '^(%d+) %d+ (.*)$')
+  if tonumber(last) < seq then return nil end
+  if tonumber(last) == seq then return answers end
+  return redis.error_reply('HFSTALE this flush was overtaken on its lane')
+end
+
+local function remember_flush(lane, seq, answers)
+  redis.call('HSET', LANES, lane, int(seq) .. ' ' .. int(now) .. ' ' .. answers)
+end
+
+local function refuse_known(ids)
+  for index, record in ipairs(read_many(JOBS, ids)) do
+    if record then return redis.error_reply('HFKNOWN ' .. ids[index]) end
+  end
+  return nil
+end
+
+local function holder_of(key)
+  local text = redis.call('HGET', UNIQUE, key)
+  if not text then return nil end
+  local until_ms = string.match(text, ' (%d+)$')
+  if until_ms and tonumber(until_ms) <= now then return nil end
+  return string.sub(text, 1, ID_CHARS)
+end
+
+-- `hold` is r (while ready), u (while unfinished) or the time in ms.
+local function take_key(key, hold, id)
+  local ms = tonumber(hold)
+  redis.call('HSET', UNIQUE, key, ms and id .. ' ' .. int(now + ms) or id)
+  if ms then redis.call('HDEL', KEYED, id)
+  else redis.call('HSET', KEYED, id, hold .. key) end
+end
+
+local function insert(job)
+  know(job.queue, job.head_start)
+  redis.call('HSET', JOBS, job.id, '[' .. int(now) .. ',' .. job.head_start .. ',' .. job.tail)
+  place(job.id, job.queue, due_at(job.due), job.head_start, false)
+  return job.id .. 'i'
+end
+
+-- The holder is waiting: it keeps its identity and what it went through.
+local function change_holder(job, id, record, queue)
+  redis.call('ZREM', B .. waits_in(id, queue) .. queue, id)
+  local suspect = (past_of(id).c or 0) > 0
+  if job.on_conflict == 'reschedule' then
+    place(id, queue, due_at(job.due), head_start_of(record), suspect)
+    return id .. 's'
+  end
+  know(job.queue, job.head_start)
+  take_key(job.key, job.hold, id)
+  local created = string.match(record, '^%[(%d+)')
+  redis.call('HSET', JOBS, id, '[' .. created .. ',' .. job.head_start .. ',' .. job.tail)
+  place(id, job.queue, due_at(job.due), job.head_start, suspect)
+  return id .. 'r'
+end
+
+-- The id that now stands for the job, and a letter: i inserted, d duplicate, r replaced, s rescheduled.
+local function insert_keyed(job)
+  if job.key == '' then return insert(job) end
+  local holder = holder_of(job.key)
+  if not holder then
+    take_key(job.key, job.hold, job.id)
+    return insert(job)
+  end
+  local record = redis.call('HGET', JOBS, holder)
+  local queue = record and head_of(record)[3]
+  if job.on_conflict == 'ignore' or not queue or not waits_in(holder, queue) then return holder .. 'd' end
+  return change_holder(job, holder, record, queue)
+end
+
+-- Eight of ARGV from `at` on.
+local function job_at(at)
+  return { id = ARGV[at], queue = ARGV[at + 1], head_start = tonumber(ARGV[at + 2]), due = ARGV[at + 3],
+    tail = ARGV[at + 4], key = ARGV[at + 5], hold = ARGV[at + 6], on_conflict = ARGV[at + 7] }
+end

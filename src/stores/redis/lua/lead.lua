@@ -1,0 +1,11 @@
+-- Becomes or stays the leader for a time; one at a time.
+-- ARGV: candidate, ms.
+-- Answers: 1 if it leads.
+write_though_full()
+local text = redis.call('GET', B .. 'leader')
+if text then
+  local until_ms, leader = string.match(text, '^(%d+) (.*)$')
+  if leader ~= ARGV[1] and tonumber(until_ms) > now then return 0 end
+end
+redis.call('SET', B .. 'leader', int(now + tonumber(ARGV[2])) .. ' ' .. ARGV[1])
+return 1

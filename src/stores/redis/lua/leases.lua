@@ -1,0 +1,101 @@
+-- Leases, as functions. The batch is the fence: a token settles for as long as its batch stands.
+--   batch   token -> worker, queue, claimedAt, all ids in one text, scores (MessagePack); never changed
+--   mask    token -> a 1 for each position that is settled; only while some are
+--   leases  "worker token", to find the leases of a worker
+--   revoked token -> when, and the mask it had: taken away, or settled long after its claim
+local DAY_MS = 86400000
+local TICK_US, TICK = 125, 512
+
+local function lease_of(token)
+  local packed = redis.call('HGET', BATCH, token)
+  if not packed then return nil end
+  local rest, worker, queue, claimed, ids = cmsgpack.unpack_limit(packed, 4, 0)
+  return { token = token, worker = worker, queue = queue, claimed = claimed, ids = ids, size = #ids / ID_CHARS,
+    packed = packed, rest = rest, mask = redis.call('HGET', MASK, token) }
+end
+
+local function scores_of(lease)
+  local _, scores = cmsgpack.unpack_limit(lease.packed, 1, lease.rest)
+  return scores
+end
+
+local function id_at(lease, position)
+  return string.sub(lease.ids, position * ID_CHARS + 1, (position + 1) * ID_CHARS)
+end
+
+local function is_settled(lease, position)
+  return lease.mask and string.byte(lease.mask, position + 1) == 49
+end
+
+local function is_position(lease, position)
+  return position and position >= 0 and position < lease.size and position % 1 == 0
+end
+
+local function open_positions(lease)
+  local open = {}
+  for position = 0, lease.size - 1 do
+    if not is_settled(lease, position) then open[#open + 1] = position end
+  end
+  return open
+end
+
+local function drop_lease(lease)
+  redis.call('HDEL', BATCH, lease.token)
+  if lease.mask then redis.call('HDEL', MASK, lease.token) end
+  redis.call('ZREM', LEASES, lease.worker .. ' ' .. lease.token)
+end
+
+local function remember(token, mask)
+  redis.call('HSET', REVOKED, token, int(now) .. ' ' .. mask)
+end
+
+-- Takes the lease away from its worker; what it held is the caller's to place.
+local function revoke(lease)
+  drop_lease(lease)
+  remember(lease.token, lease.mask or string.rep('0', lease.size))
+end
+
+-- Closes the positions; the lease ends with its last one.
+local function close(lease, positions)
+  local settled = lease.mask and select(2, string.gsub(lease.mask, '1', '')) or 0
+  if settled + #positions == lease.size then
+    drop_lease(lease)
+    -- A token that is older than a day and unknown counts as lost.
+    if now - lease.claimed > DAY_MS / 2 then remember(lease.token, string.rep('1', lease.size)) end
+    return
+  end
+  local marks = {}
+  for position = 0, lease.size - 1 do marks[position + 1] = is_settled(lease, position) and '1' or '0' end
+  for _, position in ipairs(positions) do marks[position + 1] = '1' end
+  lease.mask = table.concat(marks)
+  write_though_full()
+  redis.call('HSET', MASK, lease.token, lease.mask)
+end
+
+-- What a settle is told whose lease is not there: a (settled before) or l (lost).
+local function answer_of_gone(token, position)
+  local revoked = redis.call('HGET', REVOKED, token)
+  if revoked then
+    local mask = string.match(revoked, ' (.*)')
+    local known = position and position >= 0 and string.byte(mask, position + 1) == 49
+    return known and 'a' or 'l'
+  end
+  local tick = math.floor((tonumber(token) or 0) / TICK)
+  local last = tonumber(redis.call('GET', B .. 'token') or '0')
+  local oldest = (now - DAY_MS) * 1000 / TICK_US
+  return (tick > last or tick < oldest) and 'l' or 'a'
+end
+
+local function tokens_of(worker)
+  local tokens = {}
+  local members = redis.call('ZRANGEBYLEX', LEASES, '[' .. worker .. ' ', '(' .. worker .. '!')
+  for _, member in ipairs(members) do tokens[#tokens + 1] = string.sub(member, #worker + 2) end
+  return tokens
+end
+
+-- Ready again where it stood; the attempt is handed back. Cancelled instead, if that was asked for.
+local function release(id, queue, rank)
+  local reason = redis.call('HGET', CANCELS, id)
+  if reason then finish(id, queue, 'x', rank, 1, ',' .. reason)
+  else make_ready(id, queue, rank, (past_of(id).c or 0) > 0) end
+end

@@ -1,0 +1,5 @@
+-- Steps down, if it leads.
+-- ARGV: candidate.
+local text = redis.call('GET', B .. 'leader')
+if text and string.match(text, ' (.*)$') == ARGV[1] then redis.call('DEL', B .. 'leader') end
+return 1

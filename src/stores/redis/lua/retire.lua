@@ -1,0 +1,8 @@
+-- Uses: jobs, leases.
+-- Forgets a worker. What it still holds can be rescued at once.
+-- ARGV: worker.
+write_though_full()
+redis.call('HDEL', WORKERS, ARGV[1])
+if #tokens_of(ARGV[1]) > 0 then redis.call('ZADD', EXPIRY, 0, ARGV[1])
+else redis.call('ZREM', EXPIRY, ARGV[1]) end
+return 1

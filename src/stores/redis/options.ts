@@ -1,0 +1,83 @@
+import { HoldfastError } from '../../errors.ts'
+import type { ClientOptions } from './driver.ts'
+
+export interface RedisStoreOptions {
+  /** `redis://user:password@host:6379/0`, or `rediss://…` for TLS. */
+  readonly url?: string
+  /** How to connect, as ioredis takes it, instead of a URL or beside it: host, port, password, tls, sentinels … */
+  readonly connection?: ClientOptions
+  /** What all keys begin with: stores with different prefixes share a Redis and nothing else. @default 'holdfast' */
+  readonly prefix?: string
+  /** How long one command may take, and a connection to come about, in ms. @default 10_000 */
+  readonly commandTimeoutMs?: number
+  /** Whether a Redis is taken that may evict keys when it is full: jobs are lost then. @default false */
+  readonly allowEviction?: boolean
+  /** Told in one line what does not work as well as it could. @default a warning of the process */
+  readonly onNotice?: (line: string) => void
+}
+
+export interface RedisSettings {
+  readonly url: string | null
+  readonly connection: ClientOptions
+  readonly prefix: string
+  readonly commandTimeoutMs: number
+  readonly allowEviction: boolean
+  readonly onNotice: (line: string) => void
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  'url',
+  'connection',
+  'prefix',
+  'commandTimeoutMs',
+  'allowEviction',
+  'onNotice',
+])
+/** No braces: they would move the hash tag, and with it the keys of a queue to different nodes of a cluster. */
+const PREFIX = /^[A-Za-z0-9_.:/-]{1,64}$/
+
+export function readRedisOptions(options: RedisStoreOptions): RedisSettings {
+  for (const field of Object.keys(options)) {
+    if (!FIELDS.has(field))
+      throw refused(`The Redis store has no option ${field}.`, `There are: ${[...FIELDS].join(', ')}.`)
+  }
+  const { url, connection, prefix = 'holdfast', commandTimeoutMs = 10_000, allowEviction = false } = options
+  if (url === undefined && connection === undefined)
+    throw bad('url', url, "a text such as 'redis://host:6379'")
+  // Without the text itself: it may have a password.
+  if (url !== undefined && !isRedisUrl(url))
+    throw refused(
+      'The url of the Redis store cannot be read.',
+      "Use the form 'redis://user:password@host:6379/0'.",
+    )
+  if (connection !== undefined && 'keyPrefix' in connection)
+    throw bad('connection.keyPrefix', connection['keyPrefix'], '`prefix` instead')
+  if (typeof prefix !== 'string' || !PREFIX.test(prefix))
+    throw bad('prefix', prefix, 'up to 64 letters, digits and any of _ . : / -')
+  if (!Number.isFinite(commandTimeoutMs) || commandTimeoutMs <= 0)
+    throw bad('commandTimeoutMs', commandTimeoutMs, 'a number of milliseconds above 0')
+  if (typeof allowEviction !== 'boolean') throw bad('allowEviction', allowEviction, 'true or false')
+  return {
+    url: url ?? null,
+    connection: connection ?? {},
+    prefix,
+    commandTimeoutMs,
+    allowEviction,
+    onNotice: options.onNotice ?? ((line) => process.emitWarning(line, 'HoldfastWarning')),
+  }
+}
+
+function isRedisUrl(url: unknown): boolean {
+  return typeof url === 'string' && /^rediss?:\/\/./.test(url) && URL.canParse(url)
+}
+
+function bad(option: string, value: unknown, accepted: string): HoldfastError {
+  return refused(
+    `The option ${option} of the Redis store cannot be ${JSON.stringify(value)}.`,
+    `Use ${accepted}.`,
+  )
+}
+
+function refused(message: string, hint: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', message, { hint })
+}

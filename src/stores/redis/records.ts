@@ -1,0 +1,76 @@
+/** What read.lua answers as the records that people and handles see. */
+import type { Token, WorkerId } from '../../job/ids.ts'
+import type { JobRecord } from '../../job/record.ts'
+import { jobOf, toldOf } from './bodies.ts'
+
+export type ReadRow = readonly [
+  id: string,
+  record: string,
+  past: string,
+  end: string,
+  kind: 'w' | 'r' | 'f',
+  set: '' | 'ready:' | 'suspects:' | 'delay:',
+  score: string,
+  token: string,
+  worker: string,
+  claimedAt: string,
+  cancelRequested: number | '',
+]
+
+type End =
+  | readonly [
+      'c',
+      finishedAt: number,
+      rank: number,
+      ran: number,
+      runMs: number,
+      dropped: 0 | 1,
+      string | null,
+    ]
+  | readonly ['d', finishedAt: number, rank: number, ran: number]
+  | readonly ['x', finishedAt: number, rank: number, ran: number, reason: string | null]
+
+export function recordOf(row: ReadRow): JobRecord {
+  const [id, record, pastText, end, kind, set, score] = row
+  const past = pastText === '' ? null : pastText
+  const told = toldOf(record, past)
+  if (kind === 'f') return { ...finishedOf(row, JSON.parse(end) as End) }
+  if (kind === 'r') {
+    const [, , , , , , , token, worker, claimedAt, cancelRequested] = row
+    if (token === '') throw new Error(`Job ${id} is neither waiting nor final, and no lease holds it.`)
+    return {
+      ...jobOf({ id, record, past, rank: Number(score), running: 1 }),
+      ...told,
+      state: 'running',
+      token: Number(token) as Token,
+      worker: worker as WorkerId,
+      claimedAt: Number(claimedAt),
+      cancelRequested: cancelRequested === 1,
+    }
+  }
+  const isScheduled = set === 'delay:'
+  const at = isScheduled ? { rank: null, dueAt: Number(score) } : { rank: Number(score) }
+  return {
+    ...jobOf({ id, record, past, ...at, running: 0 }),
+    ...told,
+    state: isScheduled ? 'scheduled' : 'ready',
+  }
+}
+
+function finishedOf([id, record, pastText]: ReadRow, end: End): JobRecord {
+  const past = pastText === '' ? null : pastText
+  const told = toldOf(record, past)
+  const [, finishedAt, rank, ran] = end
+  const facts = { ...jobOf({ id, record, past, rank, running: ran }), ...told, finishedAt }
+  switch (end[0]) {
+    case 'c': {
+      const [, , , , runMs, dropped, result] = end
+      return { ...facts, state: 'completed', runMs, resultDropped: dropped === 1, result }
+    }
+    case 'd':
+      if (told.error === null) throw new Error(`Job ${id} is dead without an error.`)
+      return { ...facts, state: 'dead', error: told.error }
+    case 'x':
+      return { ...facts, state: 'cancelled', reason: end[4] }
+  }
+}

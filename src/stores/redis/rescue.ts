@@ -1,0 +1,66 @@
+/**
+ * Rescue in two steps: what dead workers hold is read, what becomes of each job is decided here as on every store, and
+ * written only where the lease still stands and its worker is still dead. A settle or heartbeat in between wins.
+ */
+import { crashOutcome, type CrashOutcome } from '../../job/crash.ts'
+import type { WorkerId } from '../../job/ids.ts'
+import type { Random } from '../../std/random.ts'
+import type { RescueAnswer, RescuedJob } from '../store.ts'
+import { crashFacts } from './bodies.ts'
+import type { RedisValue } from './driver.ts'
+import { unpackId } from './ids.ts'
+import type { Run } from './run.ts'
+import type { Shard, Shards } from './shards.ts'
+
+type OrphanRow = readonly [position: number, id: string, head: string, past: string | null, cancelled: number]
+
+type LeaseRow = readonly [token: string, worker: WorkerId, queue: string, jobs: readonly OrphanRow[]]
+
+interface Decided {
+  readonly row: OrphanRow
+  readonly outcome: CrashOutcome
+  readonly told: RescuedJob
+}
+
+const TO: Readonly<Record<string, RescuedJob['to']>> = { s: 'scheduled', d: 'dead', x: 'cancelled' }
+
+export async function rescue(run: Run, shards: Shards, random: Random, limit: number): Promise<RescueAnswer> {
+  const jobs: RescuedJob[] = []
+  for (const shard of shards.all()) {
+    if (jobs.length < limit) jobs.push(...(await rescueFrom(run, shard, random, limit - jobs.length)))
+  }
+  // Last, when nothing of theirs is left anywhere.
+  const workers = await run<WorkerId[]>(shards.control, 'bury', [])
+  return { workers, jobs }
+}
+
+async function rescueFrom(run: Run, shard: Shard, random: Random, limit: number): Promise<RescuedJob[]> {
+  const leases = await run<LeaseRow[]>(shard, 'orphans', [limit])
+  if (leases.length === 0) return []
+  const decided = leases.map((lease) => lease[3].map((row) => decide(lease, row, random)))
+  const args = leases.flatMap(([token, worker], index): RedisValue[] => {
+    const jobs = decided[index] ?? []
+    return [token, worker, jobs.length, ...jobs.flatMap(written)]
+  })
+  const letters = await run<string[]>(shard, 'rescue', args)
+  return decided.flatMap((jobs, index) =>
+    jobs.flatMap(({ told }, at) => {
+      const to = TO[letters[index]?.charAt(at) ?? '']
+      return to === undefined ? [] : [{ ...told, to }]
+    }),
+  )
+}
+
+function decide([, worker, queue]: LeaseRow, row: OrphanRow, random: Random): Decided {
+  const [, id, head, past, cancelled] = row
+  const { name, ...facts } = crashFacts(head, past)
+  const outcome = crashOutcome({ worker, ...facts, cancelled: cancelled === 1 }, random)
+  const { crashes, error, to } = outcome
+  return { row, outcome, told: { id: unpackId(id), name, queue, worker, crashes, to, error } }
+}
+
+/** One to be cancelled is found by the script itself: the cancel may come later than the decision. */
+function written({ row, outcome }: Decided): RedisValue[] {
+  const { to, crashes, delayMs, error } = outcome
+  return [row[0], to === 'dead' ? 'd' : 's', crashes, Math.round(delayMs), JSON.stringify(error)]
+}

@@ -1,0 +1,74 @@
+/**
+ * The scripts as files: readable as they stand, each headed by what it guarantees. A script is put together from the
+ * prelude, the files of functions that it names ("Uses: …"), and itself. Functions of Redis (FUNCTION LOAD) would be
+ * swapped under old workers in a rolling deploy; a script is its own text, whoever runs beside it.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+export type ScriptName =
+  | 'bury'
+  | 'change'
+  | 'cycle'
+  | 'enqueue'
+  | 'enqueue_unique'
+  | 'fire'
+  | 'heartbeat'
+  | 'lead'
+  | 'list_schedules'
+  | 'orphans'
+  | 'pause'
+  | 'promote'
+  | 'prune'
+  | 'put_schedule'
+  | 'queues'
+  | 'read'
+  | 'register'
+  | 'report'
+  | 'rescue'
+  | 'resign'
+  | 'retire'
+  | 'scan'
+  | 'sweep'
+
+export interface Script {
+  readonly text: string
+  /** By which the server knows it once it has run. */
+  readonly sha: string
+}
+
+export interface Scripts {
+  get(name: ScriptName): Script
+}
+
+const FOLDER = new URL('lua/', import.meta.url)
+/** The prelude's one expression for the time, in µs. */
+const SERVER_TIME = 'time[1] * 1e6 + time[2]'
+
+/** `timeUs`: a Lua expression for the time, for tests that render the scripts for another one. */
+export function readScripts(timeUs: string = SERVER_TIME): Scripts {
+  const known = new Map<ScriptName, Script>()
+  return {
+    get(name) {
+      const found = known.get(name) ?? compose(name, timeUs)
+      known.set(name, found)
+      return found
+    },
+  }
+}
+
+function compose(name: ScriptName, timeUs: string): Script {
+  const own = source(name)
+  const uses = /^-- Uses: (.*)\.$/m.exec(own)?.[1]?.split(', ') ?? []
+  const prelude = source('prelude').replace(SERVER_TIME, timeUs)
+  const text = [prelude, ...uses.map(source), own].join('\n')
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}
+
+const sources = new Map<string, string>()
+
+function source(name: string): string {
+  const found = sources.get(name) ?? readFileSync(new URL(`${name}.lua`, FOLDER), 'utf8')
+  sources.set(name, found)
+  return found
+}

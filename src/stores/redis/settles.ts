@@ -1,0 +1,103 @@
+/** Settles as cycle.lua takes them: by lease, with as little to decode as their kinds allow. */
+import type { Token } from '../../job/ids.ts'
+import type { Settlement } from '../../job/settlement.ts'
+import { assertNever } from '../../std/never.ts'
+import type { SettleAnswer, SettleRequest } from '../store.ts'
+import type { RedisValue } from './driver.ts'
+
+/** The requests of one lease, each with its place among all. */
+interface LeaseSettles {
+  readonly token: Token
+  readonly places: number[]
+  readonly requests: SettleRequest[]
+}
+
+export interface PackedSettles {
+  readonly args: readonly RedisValue[]
+  /** From the letters of each lease to one answer for each request. */
+  readonly read: (letters: readonly string[]) => SettleAnswer[]
+}
+
+const ANSWERS: Readonly<Record<string, SettleAnswer>> = { w: 'written', a: 'already', l: 'lost' }
+
+export function packSettles(settles: readonly SettleRequest[]): PackedSettles {
+  const leases = byLease(settles)
+  const args: RedisValue[] = [leases.length]
+  for (const lease of leases) packLease(args, lease)
+  return {
+    args,
+    read(letters) {
+      const answers: SettleAnswer[] = settles.map(() => 'lost')
+      for (const [index, { places }] of leases.entries()) {
+        const text = letters[index] ?? ''
+        if (text.length !== places.length) throw new Error('A cycle did not answer each of its settles.')
+        for (const [at, place] of places.entries()) answers[place] = ANSWERS[text.charAt(at)] ?? 'lost'
+      }
+      return answers
+    },
+  }
+}
+
+function byLease(settles: readonly SettleRequest[]): LeaseSettles[] {
+  const leases = new Map<Token, LeaseSettles>()
+  for (const [place, request] of settles.entries()) {
+    let lease = leases.get(request.token)
+    if (lease === undefined) {
+      lease = { token: request.token, places: [], requests: [] }
+      leases.set(request.token, lease)
+    }
+    lease.places.push(place)
+    lease.requests.push(request)
+  }
+  return [...leases.values()]
+}
+
+type Mode = 'f' | 'c' | 'm'
+
+function packLease(args: RedisValue[], { token, requests }: LeaseSettles): void {
+  const mode = modeOf(requests)
+  args.push(token, mode, requests.length)
+  for (const { position } of requests) args.push(position)
+  if (mode === 'f') return
+  for (const request of requests) args.push(mode === 'c' ? completedText(request) : mixedText(request))
+}
+
+/** All forgotten, all completed, or anything. */
+function modeOf(requests: readonly SettleRequest[]): Mode {
+  if (requests.some(({ settlement }) => settlement.type !== 'completed')) return 'm'
+  const forgotten = requests.filter(({ forget }) => forget === true).length
+  return forgotten === requests.length ? 'f' : forgotten === 0 ? 'c' : 'm'
+}
+
+/** The end of the JSON that the script begins. */
+function completedText({ settlement, runMs }: SettleRequest): string {
+  if (settlement.type !== 'completed') throw new Error(`${settlement.type} is not completed`)
+  const { result, resultDropped } = settlement
+  return `,${runMs},${resultDropped ? 1 : 0},${result === null ? 'null' : JSON.stringify(result)}`
+}
+
+function mixedText(request: SettleRequest): string {
+  return JSON.stringify(mixed(request, request.settlement))
+}
+
+/** Errors and reasons are JSON inside, which no script takes apart. */
+function mixed(request: SettleRequest, settlement: Settlement): unknown[] {
+  switch (settlement.type) {
+    case 'completed':
+      return request.forget === true ? ['f'] : ['c', completedText(request)]
+    case 'retry':
+      return ['r', Math.round(settlement.delayMs), JSON.stringify(settlement.error)]
+    case 'snooze':
+      return settlement.error === null
+        ? ['s', Math.round(settlement.delayMs)]
+        : ['s', Math.round(settlement.delayMs), JSON.stringify(settlement.error)]
+    case 'release':
+      return ['l']
+    case 'dead':
+      return ['d', JSON.stringify(settlement.error)]
+    case 'cancelled':
+      return ['x', JSON.stringify(settlement.reason)]
+    default:
+      return assertNever(settlement)
+  }
+}

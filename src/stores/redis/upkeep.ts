@@ -1,0 +1,63 @@
+import type { Random } from '../../std/random.ts'
+import { FLUSH_MEMORY_MS, type Retention, type Upkeep } from '../store.ts'
+import { rescue } from './rescue.ts'
+import type { Run } from './run.ts'
+import type { Shard, Shards } from './shards.ts'
+
+/** Longer than clients keep a lane for a flush without an answer. */
+const LANE_MEMORY_MS = 2 * FLUSH_MEMORY_MS
+const MOST_SWEEPS = 50
+const WORTH_MORE = 100
+
+export function redisUpkeep(run: Run, shards: Shards, random: Random): Upkeep {
+  /** Where the sweeps of each shard stand. */
+  const cursors = new Map<Shard, readonly string[]>()
+  return {
+    promote: (limit) => promote(run, shards, limit),
+    rescue: (limit) => rescue(run, shards, random, limit),
+    async prune(retention, limit) {
+      let pruned = 0
+      for (const shard of shards.all()) {
+        if (pruned < limit) pruned += await run<number>(shard, 'prune', pruneArgs(retention, limit - pruned))
+        cursors.set(shard, await sweep(run, shard, cursors.get(shard) ?? ['0', '0', '0']))
+      }
+      return { pruned }
+    },
+    lead: async (candidate, ttlMs) =>
+      (await run<number>(shards.control, 'lead', [candidate, Math.round(ttlMs)])) === 1,
+    async resign(candidate) {
+      await run(shards.control, 'resign', [candidate])
+    },
+  }
+}
+
+/** Goes on for as long as it finds much to forget. */
+async function sweep(run: Run, shard: Shard, from: readonly string[]): Promise<readonly string[]> {
+  let cursors = from
+  for (let step = 0; step < MOST_SWEEPS; step++) {
+    const [next, forgotten] = await run<[string[], number]>(shard, 'sweep', [...cursors, LANE_MEMORY_MS])
+    cursors = next
+    if (forgotten < WORTH_MORE) break
+  }
+  return cursors
+}
+
+async function promote(
+  run: Run,
+  shards: Shards,
+  limit: number,
+): Promise<{ promoted: number; nextInMs: number | null }> {
+  let promoted = 0
+  let nextInMs: number | null = null
+  for (const shard of shards.all()) {
+    const [moved, next] = await run<[number, string]>(shard, 'promote', [limit - promoted])
+    promoted += moved
+    if (next !== '') nextInMs = Math.min(nextInMs ?? Infinity, Number(next))
+  }
+  return { promoted, nextInMs }
+}
+
+function pruneArgs(retention: Retention, limit: number): (string | number)[] {
+  const { completedMs, deadMs, cancelledMs, maxCompleted, maxDead, maxCancelled } = retention
+  return [limit, completedMs, maxCompleted ?? '', deadMs, maxDead ?? '', cancelledMs, maxCancelled ?? '']
+}

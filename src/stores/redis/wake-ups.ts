@@ -1,0 +1,168 @@
+/**
+ * Wake-ups by PUBLISH, on a connection of their own while somebody listens. It is asked now and then whether it still
+ * lives: a subscriber never sends anything else, so a half-open one would stay silent for ever. Best effort: whoever
+ * listens polls, too.
+ */
+import type { WorkerId } from '../../job/ids.ts'
+import { sleep, type Clock } from '../../std/clock.ts'
+import { withDeadline } from '../../std/deadline.ts'
+import type { WakeUp } from '../store.ts'
+import type { RedisClient } from './driver.ts'
+import { Line, type LineParts } from './line.ts'
+import { closed, explain, unreachable } from './server-errors.ts'
+
+const ASK_EVERY_MS = 10_000
+const ANSWER_MS = 5_000
+const AGAIN_MS = 500
+
+type Listener = (hint: WakeUp) => void
+
+export class WakeUps {
+  readonly #parts: LineParts
+  readonly #channel: string
+  readonly #listeners = new Set<Listener>()
+  #session: Session | undefined
+  #closed = false
+
+  constructor(parts: LineParts, channel: string) {
+    this.#parts = parts
+    this.#channel = channel
+  }
+
+  async subscribe(listener: Listener): Promise<() => Promise<void>> {
+    if (this.#closed) throw closed()
+    // A function of its own, so that one that subscribes twice is told twice and can stop each.
+    const mine: Listener = (hint) => listener(hint)
+    this.#listeners.add(mine)
+    const session = (this.#session ??= new Session(this.#parts, this.#channel, (text) => this.#hear(text)))
+    try {
+      await session.started
+    } catch (error) {
+      this.#listeners.delete(mine)
+      if (this.#session === session) this.#session = undefined
+      await session.stop()
+      throw this.#closed ? closed() : explain(error)
+    }
+    return () => this.#leave(mine)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#listeners.clear()
+    await this.#end()
+  }
+
+  async #leave(listener: Listener): Promise<void> {
+    this.#listeners.delete(listener)
+    if (this.#listeners.size === 0) await this.#end()
+  }
+
+  async #end(): Promise<void> {
+    const session = this.#session
+    this.#session = undefined
+    await session?.stop()
+  }
+
+  #hear(text: string): void {
+    const hint = hintOf(text)
+    if (hint === null) return
+    for (const listener of this.#listeners) {
+      try {
+        listener(hint)
+      } catch {
+        // A hint is best effort, and what a listener throws is its own affair.
+      }
+    }
+  }
+}
+
+function hintOf(text: string): WakeUp | null {
+  const rest = text.slice(2)
+  switch (text.slice(0, 2)) {
+    case 'r ':
+      return { type: 'ready', queue: rest }
+    case 'd ':
+      return { type: 'due', inMs: Number(rest) }
+    case 'c ':
+      return { type: 'cancel', worker: rest as WorkerId }
+    default:
+      return null
+  }
+}
+
+/** From the first listener to the last: subscribed, or about to be again. */
+class Session {
+  /** Settles with the first attempt. */
+  readonly started: Promise<void>
+  readonly #line: Line
+  readonly #clock: Clock
+  readonly #channel: string
+  readonly #stop = new AbortController()
+  #lost: (() => void) | undefined
+
+  constructor(parts: LineParts, channel: string, hear: (text: string) => void) {
+    this.#clock = parts.clock
+    this.#channel = channel
+    const onClient = (client: RedisClient): void => {
+      client.on('message', (_channel, text) => hear(text))
+      client.on('end', () => this.#lost?.())
+    }
+    this.#line = new Line({ ...parts, onClient })
+    this.started = this.#listen().then((client) => {
+      void this.#watch(client)
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    this.#lost?.()
+    await this.#line.close()
+  }
+
+  async #listen(): Promise<RedisClient> {
+    const client = await this.#line.client()
+    await this.#answered(client, client.subscribe(this.#channel))
+    client.stream?.unref?.()
+    return client
+  }
+
+  async #answered(client: RedisClient, work: Promise<unknown>): Promise<void> {
+    try {
+      await withDeadline(this.#clock, ANSWER_MS, work, () => unreachable('Redis did not answer.'))
+    } catch (error) {
+      this.#line.drop(client)
+      throw error
+    }
+  }
+
+  /** Never rejects; ends with the stop. */
+  async #watch(first: RedisClient): Promise<void> {
+    let client: RedisClient | undefined = first
+    const { signal } = this.#stop
+    while (!signal.aborted) {
+      if (client !== undefined) await this.#untilLost(client)
+      client = undefined
+      if (signal.aborted) return
+      try {
+        client = await this.#listen()
+      } catch {
+        await sleep(this.#clock, AGAIN_MS, signal).catch(() => undefined)
+      }
+    }
+  }
+
+  async #untilLost(client: RedisClient): Promise<void> {
+    while (client.status === 'ready' && !this.#stop.signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const cancel = this.#clock.after(ASK_EVERY_MS, resolve)
+        this.#lost = () => {
+          cancel()
+          resolve()
+        }
+      })
+      this.#lost = undefined
+      if (client.status !== 'ready' || this.#stop.signal.aborted) return
+      await this.#answered(client, client.ping()).catch(() => undefined)
+    }
+  }
+}
