@@ -121,6 +121,11 @@ function missing(id: JobId, longPayload: string | undefined): string {
   return longPayload
 }
 
+/** Whether its payload stands in a table of its own. */
+export function lacksPayload([, body]: PackedJob): boolean {
+  return body[2] === null
+}
+
 export function uniqueKeyOf([, body]: PackedJob): string | null {
   return body[7]
 }

@@ -1,11 +1,11 @@
-/** Settle and claim: one round trip, and a second one only where something is not as it nearly always is. */
-import type { Token } from '../../job/ids.ts'
+/** Settle and claim: one round trip, and a second one only where something is not as it nearly always is, or is long. */
+import type { JobId, Token } from '../../job/ids.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, Lease } from '../store.ts'
-import { unpack, type PackedJob } from './bodies.ts'
+import { lacksPayload, unpack, type PackedJob } from './bodies.ts'
 import type { Queryable, SqlValue } from './executor.ts'
 import { SUSPECTS_LANE, type Lanes, type Look } from './lanes.ts'
-import { intArray } from './literals.ts'
+import { intArray, uuidArray } from './literals.ts'
 import { NO_SETTLES, notFound, packSettles, readSettled, type Held } from './settles.ts'
 import type { Statements } from './statements.ts'
 
@@ -15,7 +15,6 @@ interface CycleRow {
   readonly token: Token | null
   readonly claimed_at: number
   readonly jobs: string
-  readonly long_payloads: Readonly<Record<string, string>> | null
 }
 
 export interface CycleParts {
@@ -34,10 +33,10 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   const look = claim === null ? null : parts.lanes.look(claim.queue, claim.suspects, released)
   const rows = await send(parts, worker, packSettles(settle), claim, look)
   const { alive, settled } = firstOf(rows)
-  let leases = leasesIn(parts, rows, claim)
+  let leases = await leasesIn(parts, rows, claim)
   if (claim !== null && alive && leases.length === 0 && look?.sweep === false) {
     const sweep = parts.lanes.look(claim.queue, claim.suspects, true)
-    leases = leasesIn(parts, await send(parts, worker, NO_SETTLES, claim, sweep), claim)
+    leases = await leasesIn(parts, await send(parts, worker, NO_SETTLES, claim, sweep), claim)
   }
   const held = settled ?? []
   const unknown = notFound(settle, held)
@@ -68,18 +67,32 @@ function firstOf(rows: readonly CycleRow[]): CycleRow {
   return row
 }
 
-function leasesIn({ lanes }: CycleParts, rows: readonly CycleRow[], claim: ClaimRequest | null): Lease[] {
+async function leasesIn(
+  parts: CycleParts,
+  rows: readonly CycleRow[],
+  claim: ClaimRequest | null,
+): Promise<Lease[]> {
   if (claim === null) return []
   const { queue } = claim
-  return rows.flatMap(({ token, claimed_at: claimedAt, jobs: text, long_payloads: long }): Lease[] => {
-    if (token === null) return []
-    const jobs = (JSON.parse(text) as PackedJob[]).map((packed) =>
-      unpack(packed, queue, long?.[packed[1][0]]),
-    )
+  const claims = rows.flatMap(({ token, claimed_at: claimedAt, jobs }) =>
+    token === null ? [] : [{ token, claimedAt, packed: JSON.parse(jobs) as PackedJob[] }],
+  )
+  const long = claims.flatMap(({ packed }) => packed.filter(lacksPayload).map(([, [id]]) => id))
+  const payloads = long.length === 0 ? undefined : await longPayloads(parts, long)
+  return claims.map(({ token, claimedAt, packed }) => {
+    const jobs = packed.map((one) => unpack(one, queue, payloads?.get(one[1][0])))
     for (const { priority, crashes, dueAt, headStartMs } of jobs)
-      lanes.taken(queue, crashes > 0 ? SUSPECTS_LANE : priority, dueAt - headStartMs)
-    return [{ token, queue, claimedAt, jobs }]
+      parts.lanes.taken(queue, crashes > 0 ? SUSPECTS_LANE : priority, dueAt - headStartMs)
+    return { token, queue, claimedAt, jobs }
   })
+}
+
+async function longPayloads(
+  { db, statements }: CycleParts,
+  ids: readonly JobId[],
+): Promise<ReadonlyMap<JobId, string>> {
+  const rows = await db.query<{ id: JobId; body: string }>(statements.longPayloads, [uuidArray(ids)])
+  return new Map(rows.map(({ id, body }) => [id, body]))
 }
 
 async function finishedOf({ db, statements }: CycleParts, tokens: readonly Token[]): Promise<Set<Token>> {

@@ -59,7 +59,7 @@ function columns(jobs: readonly NewJob[]): (string | null)[] {
     long.length === 0 ? null : boolArray(longs),
     jobs.map((job, index) => bodyOf(job, longs[index] === true)).join('\n'),
     long.length === 0 ? null : uuidArray(long.map((job) => job.id)),
-    long.length === 0 ? null : textArray(long.map((job) => job.payload)),
+    long.length === 0 ? null : long.map((job) => job.payload).join('\x1e'),
   ]
 }
 

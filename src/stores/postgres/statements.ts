@@ -9,7 +9,7 @@ import { render, type Names } from './names.ts'
 const TEXTS = {
   enqueue: `select holdfast.enqueue($1::text::uuid, $2::text::uuid[], $3::text::text[], $4::text::smallint[],
     $5::text::bigint[], $6::text::bigint[], $7::text::bigint[], $8::text::boolean[], $9::text::text,
-    $10::text::uuid[], $11::text::text[]) as answers`,
+    $10::text::uuid[], $11::text::text) as answers`,
   enqueueUnique: 'select holdfast.enqueue_unique($1::text::uuid, $2::text::json) as answers',
   register: `insert into holdfast.worker (id, lease_ms, expires_at)
     values ($1::uuid, $2::bigint, holdfast.now_ms() + $2::bigint)
@@ -20,6 +20,7 @@ const TEXTS = {
     $11::text, $12::integer, $13::text::smallint[], $14::text::bigint[])`,
   settle: `select holdfast.settle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::integer[], $5::text::text[],
     $6::text::bigint[], $7::text::bigint[], $8::text::text[], $9::text::boolean[], $10::boolean) as settled`,
+  longPayloads: 'select id, body from holdfast.payload where id = any ($1::text::uuid[])',
   wasFinished: 'select token, finished from holdfast.was_finished($1::text::bigint[])',
   heartbeat: 'select * from holdfast.heartbeat($1::uuid, $2::text::bigint[])',
   report: 'select holdfast.report($1::uuid, $2::text::json, $3::integer)',

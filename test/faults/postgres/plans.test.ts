@@ -200,5 +200,5 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
 
 function enqueueText(): string {
   return `select holdfast.enqueue($1, $2, '{default}', '{5}', '{0}', null, null, null,
-    array['["x","job","{}",5,0,4,3,null,null,null]'::json], null, null)`
+    '["x","job","{}",5,0,4,3,null,null,null]', null, null)`
 }

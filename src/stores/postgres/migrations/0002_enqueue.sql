@@ -1,4 +1,5 @@
--- Enqueues. A flush is written once, however often it is sent: its row in intake is inserted in the same step as its
+-- Enqueues. What is called all the time keeps its plans (force_generic_plan): for so many lists PostgreSQL would plan each call
+-- anew, which costs milliseconds. A flush is written once, however often it is sent: its row in intake is inserted in the same step as its
 -- jobs, and whoever comes second waits for the first and then finds it.
 
 -- The channel of wake-ups: of this schema alone, since NOTIFY is heard in the whole database.
@@ -17,13 +18,14 @@ create function holdfast.tell_due(p_in_ms bigint) returns void language sql as $
 $$;
 
 -- Jobs without unique keys. p_due_in: ms from now, p_due_at: a time; both null means now. Null for a whole list means that
--- none has it; queues, lanes and head starts that are all the same come once. Bodies come as lines, since JSON holds no
--- line break: an array would have to be quoted there and parsed here. Long payloads come apart. Answers null where the flush is new, else what the first was answered ([] for
+-- none has it; queues, lanes and head starts that are all the same come once. Bodies come as lines, since the
+-- client's JSON has no line break, and long payloads apart, with a character between them that no JSON holds: arrays
+-- would have to be quoted there and parsed here. Answers null where the flush is new, else what the first was answered ([] for
 -- "all inserted").
 create function holdfast.enqueue(
   p_flush uuid, p_ids uuid[], p_queues text[], p_lanes smallint[], p_head_starts bigint[],
-  p_due_in bigint[], p_due_at bigint[], p_longs boolean[], p_bodies text, p_long_ids uuid[], p_long_payloads text[]
-) returns json language plpgsql as $$
+  p_due_in bigint[], p_due_at bigint[], p_longs boolean[], p_bodies text, p_long_ids uuid[], p_long_payloads text
+) returns json language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   v_now constant bigint := holdfast.now_ms();
   v_bodies constant text[] := string_to_array(p_bodies, E'\n');
@@ -73,7 +75,8 @@ begin
   end if;
 
   if p_long_ids is not null then
-    insert into holdfast.payload (id, body) select * from unnest(p_long_ids, p_long_payloads);
+    insert into holdfast.payload (id, body)
+    select * from unnest(p_long_ids, string_to_array(p_long_payloads, E'\x1e'));
   end if;
   return null;
 end $$;

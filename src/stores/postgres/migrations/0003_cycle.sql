@@ -24,10 +24,10 @@ $$;
 
 -- Takes the jobs of lowest rank under new leases: one for the plain ones together, and one for a suspect, of which there is
 -- one at most a claim. p_lanes and p_from say where to look: in each lane from that rank on. Answers a row a lease,
--- with its jobs in order of rank, and their long payloads by id.
+-- with its jobs in order of rank. Long payloads are fetched apart: a thousand of them would not fit into the memory of a call.
 create function holdfast.claim(
   p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[]
-) returns table (token bigint, claimed_at bigint, jobs text, long_payloads json) language plpgsql as $$
+) returns table (token bigint, claimed_at bigint, jobs text) language plpgsql as $$
 #variable_conflict use_column
 declare
   v_now bigint;
@@ -86,7 +86,9 @@ begin
     )
     select (select sum(size) from wanted), array_agg(place) into v_wanted, v_got from locked;
     v_places := v_places || v_got;
-    exit when v_wanted is null or cardinality(v_places) >= p_limit or cardinality(v_got) >= v_wanted;
+    -- A lane that was alone has been read to its limit or its end.
+    exit when v_wanted is null or cardinality(v_places) >= p_limit or cardinality(v_got) >= v_wanted
+      or (cardinality(v_lanes) = 1 and v_lanes[1] <> 10);
   end loop;
   if cardinality(v_places) = 0 then return; end if;
 
@@ -112,9 +114,7 @@ begin
     select p_worker, v_now, keyed, p_queue, repeat('0', cardinality(ids))::varbit, ids, jobs from batches
     returning token, ids
   )
-  select granted.token, v_now, '[' || array_to_string(batches.jobs, ',') || ']', case when batches.keyed then (
-      select json_object_agg(long.id, long.body) from holdfast.payload as long where long.id = any (batches.ids)
-    ) end
+  select granted.token, v_now, '[' || array_to_string(batches.jobs, ',') || ']'
   from granted join batches on batches.ids = granted.ids;
 end $$;
 
@@ -127,7 +127,7 @@ end $$;
 create function holdfast.settle(
   p_worker uuid, p_leases bigint[], p_masks text[], p_starts integer[], p_kinds text[], p_delays bigint[],
   p_run_ms bigint[], p_details text[], p_dropped boolean[], p_forget boolean
-) returns json language plpgsql as $$
+) returns json language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   v_now bigint;
   v_held json;
@@ -212,8 +212,8 @@ create function holdfast.cycle(
   p_worker uuid, p_leases bigint[], p_masks text[], p_starts integer[], p_kinds text[], p_delays bigint[],
   p_run_ms bigint[], p_details text[], p_dropped boolean[], p_forget boolean,
   p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[]
-) returns table (alive boolean, settled json, token bigint, claimed_at bigint, jobs text, long_payloads json)
-language plpgsql as $$
+) returns table (alive boolean, settled json, token bigint, claimed_at bigint, jobs text)
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   v_alive boolean;
   v_settled json;
@@ -229,5 +229,5 @@ begin
       from holdfast.claim(p_worker, p_queue, p_limit, p_lanes, p_from) as lease;
     if found then return; end if;
   end if;
-  return query select v_alive, v_settled, null::bigint, null::bigint, null::text, null::json;
+  return query select v_alive, v_settled, null::bigint, null::bigint, null::text;
 end $$;

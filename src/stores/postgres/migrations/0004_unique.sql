@@ -89,7 +89,8 @@ end $$;
 
 -- A flush with unique keys in it. Each job: {id, queue, due_in, due_at, key, on_conflict, body, payload where it is long}.
 -- Answers null where the flush is new and all were inserted, else [[id, outcome], ...] in order ([] for "all inserted").
-create function holdfast.enqueue_unique(p_flush uuid, p_jobs json) returns json language plpgsql as $$
+create function holdfast.enqueue_unique(p_flush uuid, p_jobs json) returns json language plpgsql
+set plan_cache_mode = force_generic_plan as $$
 declare
   v_now constant bigint := holdfast.now_ms();
   v_job record;

@@ -3,7 +3,7 @@
 -- Renews a worker that is not rescued, gives back the leases that it was never told of (their attempts are handed back),
 -- and tells what it should know: all leases in its name, and cancels as [token, position, reason].
 create function holdfast.heartbeat(p_worker uuid, p_strangers bigint[])
-returns table (alive boolean, tokens json, cancels json) language plpgsql as $$
+returns table (alive boolean, tokens json, cancels json) language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   update holdfast.worker set expires_at = holdfast.now_ms() + lease_ms where id = p_worker;
   if not found then

@@ -1,7 +1,8 @@
 -- Upkeep: promote what is due, forget what is old, and agree on who does it.
 
 -- Moves due jobs to ready; tells how many, and when the next one is due.
-create function holdfast.promote(p_limit integer, out promoted integer, out next_in bigint) language plpgsql as $$
+create function holdfast.promote(p_limit integer, out promoted integer, out next_in bigint) language plpgsql
+set plan_cache_mode = force_generic_plan as $$
 declare
   v_now constant bigint := holdfast.now_ms();
 begin

@@ -64,7 +64,7 @@ begin
   if v_key is null then
     perform holdfast.enqueue(v_flush, array[v_id], array[queue], array[priority::smallint], array[v_head_start], null,
       case when v_due is not null then array[v_due] end, array[v_long], v_body::text,
-      case when v_long then array[v_id] end, array[v_payload]);
+      case when v_long then array[v_id] end, v_payload);
     return v_id;
   end if;
   v_answers := holdfast.enqueue_unique(v_flush, json_build_array(json_build_object('id', v_id, 'queue', queue, 'due_at',
