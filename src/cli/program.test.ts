@@ -12,7 +12,7 @@ describe('holdfast', () => {
   test('tells its version and its help on stdout', async () => {
     expect(await command('--version')).toMatchObject({ code: 0 })
     expect((await command('--version')).out().trim()).toBe(packageJson.version)
-    for (const args of [['--help'], ['help'], ['help', 'work'], ['work', '--help'], ['demo', '--help']]) {
+    for (const args of [['--help'], ['help'], ['help', 'work'], ['work', '--help'], ['demo', '--help'], ['schema', '--help']]) {
       const { code, out, err } = await command(...args)
       expect({ code, err: err() }, args.join(' ')).toEqual({ code: 0, err: '' })
       expect(out()).toContain('Usage: holdfast')
@@ -20,7 +20,7 @@ describe('holdfast', () => {
   })
 
   test('has a help that fits into 80 columns', async () => {
-    for (const args of [['--help'], ['work', '--help'], ['demo', '--help']]) {
+    for (const args of [['--help'], ['work', '--help'], ['demo', '--help'], ['schema', '--help']]) {
       const long = (await command(...args))
         .out()
         .split('\n')
@@ -47,11 +47,25 @@ describe('holdfast', () => {
     [['work', 'a.ts', '--log-level', 'trace'], 'Allowed choices are debug'],
     [['demo', '--seconds', '0'], 'above zero'],
     [['demo', '--rate', 'fast'], 'above zero'],
+    [['schema', '--from', 'first'], 'whole number'],
   ] as const)('refuses %s with a hint', async ([args, hint]) => {
     const { code, out, err } = await command(...args)
     expect({ code, out: out() }).toEqual({ code: 2, out: '' })
     expect(err()).toContain(hint)
     expect(err()).toContain('holdfast --help')
+  })
+
+  test('prints the SQL of the schema, under other names and from a version on', async () => {
+    const { code, out } = await command('schema')
+    expect(code).toBe(0)
+    expect(out()).toContain('create table "holdfast"."ready"')
+    expect((await command('schema', '--schema', 'jobs', '--prefix', 'app_')).out()).toContain(
+      'create table "jobs"."app_ready"',
+    )
+    expect((await command('schema', '--from', '1')).out()).not.toContain('create table "holdfast"."ready"')
+    const refused = await command('schema', '--schema', 'my jobs')
+    expect(refused.code).toBe(2)
+    expect(refused.err()).toContain('HF_BAD_OPTION')
   })
 
   test('prints what went wrong once, and leaves no listener behind', async () => {

@@ -5,6 +5,7 @@ import { readCount, readDurationArgument, readPositive, readQueues } from './arg
 import { EXIT, exitCodeOf, type ExitCode } from './exit.ts'
 import type { Io } from './io.ts'
 import { printError } from './print-error.ts'
+import type { SchemaOptions } from '../stores/postgres/index.ts'
 import type { DemoFlags } from './demo/demo.ts'
 import type { WorkFlags } from './work.ts'
 
@@ -47,6 +48,7 @@ function buildProgram(io: Io, ended: (code: ExitCode) => void): Command {
     .addHelpText('after', EXIT_CODES)
   addWork(program, io, ended)
   addDemo(program, io, ended)
+  addSchema(program, io)
   return program
 }
 
@@ -119,7 +121,9 @@ function addDemo(program: Command, io: Io, ended: (code: ExitCode) => void): voi
   program
     .command('demo')
     .summary('watch a worker at work, with nothing installed')
-    .description('Enqueues and runs made-up jobs in memory, and shows what becomes of them.')
+    .description(
+      'Enqueues and runs made-up jobs, and shows what becomes of them. They are kept in .holdfast, or where HOLDFAST_STORE says.',
+    )
     .option('-s, --seconds <n>', 'stop after so many seconds (default: runs until Ctrl-C)', readPositive)
     .option('-r, --rate <n>', 'jobs enqueued a second (default: 12)', readPositive)
     .option('--plain', 'one line a second instead of the live view; the way of a pipe')
@@ -128,6 +132,28 @@ function addDemo(program: Command, io: Io, ended: (code: ExitCode) => void): voi
       ended(await demo(flags, io))
     })
 }
+
+function addSchema(program: Command, io: Io): void {
+  program
+    .command('schema')
+    .summary('print the SQL of the PostgreSQL store, for your own migrations')
+    .description('Prints the SQL that the PostgreSQL store would run by itself at its first use.')
+    .option('--schema <name>', 'where the tables shall be (default: holdfast)')
+    .option('--prefix <text>', 'put before the name of each table (default: none)')
+    .option('--from <version>', 'the version that is there: only what comes after it', readCount)
+    .addHelpText('after', ABOUT_SCHEMA)
+    .action(async (flags: SchemaOptions) => {
+      const { postgresSchema } = await import('../stores/postgres/index.ts')
+      io.stdout.write(postgresSchema(flags))
+    })
+}
+
+const ABOUT_SCHEMA = `
+Give postgresStore() the same schema and prefix, and migrate: false.
+
+Examples:
+  holdfast schema > migrations/0042_holdfast.sql
+  holdfast schema --schema jobs --from 8`
 
 function readVersion(): string {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
