@@ -12,7 +12,14 @@ describe('holdfast', () => {
   test('tells its version and its help on stdout', async () => {
     expect(await command('--version')).toMatchObject({ code: 0 })
     expect((await command('--version')).out().trim()).toBe(packageJson.version)
-    for (const args of [['--help'], ['help'], ['help', 'work'], ['work', '--help'], ['demo', '--help'], ['schema', '--help']]) {
+    for (const args of [
+      ['--help'],
+      ['help'],
+      ['help', 'work'],
+      ['work', '--help'],
+      ['demo', '--help'],
+      ['schema', '--help'],
+    ]) {
       const { code, out, err } = await command(...args)
       expect({ code, err: err() }, args.join(' ')).toEqual({ code: 0, err: '' })
       expect(out()).toContain('Usage: holdfast')
