@@ -1,15 +1,21 @@
-/** The store on a Redis server, version 6.2 or newer (or Valkey), without Cluster. */
+/** The store on a Redis server, version 6.2 or newer (or Valkey), or on a Redis Cluster. */
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
 import type { Store } from '../store.ts'
-import { checkServer } from './boot.ts'
+import { checkCluster, checkServer } from './boot.ts'
+import { ClusterExecutor } from './cluster/cluster-executor.ts'
+import { clusterLayout } from './cluster/cluster-layout.ts'
+import type { NodeAddress } from './cluster/cluster-url.ts'
+import { Topology } from './cluster/topology.ts'
 import { loadIoredis } from './driver.ts'
-import { LineExecutor } from './executor.ts'
-import { Line } from './line.ts'
-import { readRedisOptions, type RedisStoreOptions } from './options.ts'
+import { LineExecutor, type Executor } from './executor.ts'
+import { oneShardLayout, type Layout } from './layout.ts'
+import { Line, type LineParts } from './line.ts'
+import { readRedisOptions, type RedisSettings, type RedisStoreOptions } from './options.ts'
+import type { Run } from './run.ts'
 import { scriptStore } from './script-store.ts'
 import { readScripts, type Scripts } from './scripts.ts'
-import { channelOf, oneShard } from './shards.ts'
+import { channelOf } from './shards.ts'
 import { WakeUps } from './wake-ups.ts'
 
 export function redisStore(options: RedisStoreOptions): Store {
@@ -18,20 +24,21 @@ export function redisStore(options: RedisStoreOptions): Store {
 
 /** With scripts that the caller rendered: for tests that set the store's clock. */
 export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): Store {
-  const { url, connection, prefix, commandTimeoutMs, allowEviction, onNotice } = readRedisOptions(options)
-  const line = { load: loadIoredis, url, connection, clock: systemClock, random: systemRandom }
-  const executor = new LineExecutor(new Line(line), systemClock, commandTimeoutMs)
+  const settings = readRedisOptions(options)
+  const { cluster, prefix } = settings
+  const { executor, subscriber, layout, check } =
+    cluster === null ? single(settings) : many(settings, cluster)
   let checked: Promise<void> | undefined
   return scriptStore({
     executor,
     scripts,
-    shards: oneShard(prefix),
-    wakeUps: new WakeUps(line, channelOf(prefix)),
+    layout: (run) => layout(prefix, run),
+    wakeUps: new WakeUps(subscriber, channelOf(prefix)),
     clock: systemClock,
     random: systemRandom,
     async check() {
       executor.refuseWhenClosed()
-      checked ??= checkServer(executor, { allowEviction, onNotice }).catch((error: unknown) => {
+      checked ??= check().catch((error: unknown) => {
         // The next call tries again.
         checked = undefined
         throw error
@@ -39,4 +46,40 @@ export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): St
       await checked
     },
   })
+}
+
+/** What leads to the servers. */
+interface Way {
+  readonly executor: Executor
+  /** For a connection that only listens. */
+  readonly subscriber: LineParts
+  readonly layout: (prefix: string, run: Run) => Layout
+  readonly check: () => Promise<void>
+}
+
+const TOOLS = { load: loadIoredis, clock: systemClock, random: systemRandom }
+
+function single(settings: RedisSettings): Way {
+  const { url, connection, commandTimeoutMs } = settings
+  const line: LineParts = { ...TOOLS, url, connection }
+  const executor = new LineExecutor(new Line(line), systemClock, commandTimeoutMs)
+  return { executor, subscriber: line, layout: oneShardLayout, check: () => checkServer(executor, settings) }
+}
+
+function many(settings: RedisSettings, seeds: readonly NodeAddress[]): Way {
+  const { connection, commandTimeoutMs } = settings
+  const lineTo = (address: () => object): LineParts => ({
+    ...TOOLS,
+    url: null,
+    connection: () => ({ ...connection, ...address() }),
+  })
+  const connect = (address: NodeAddress): Executor =>
+    new LineExecutor(new Line(lineTo(() => address)), systemClock, commandTimeoutMs)
+  const topology = new Topology(seeds, connect)
+  return {
+    executor: new ClusterExecutor(topology, systemClock, commandTimeoutMs),
+    subscriber: lineTo(() => topology.anyAddress()),
+    layout: clusterLayout,
+    check: async () => checkCluster(await topology.primaries(), settings),
+  }
 }
