@@ -18,7 +18,7 @@ const BROKEN = [
     name: 'changes payloads',
     table: 'ready',
     when: 'true',
-    change: `new.body := jsonb_set(new.body::jsonb, '{2}', to_jsonb((new.body ->> 2) || ' ')); return new;`,
+    change: `new.body := jsonb_set(new.body::jsonb, '{2}', to_jsonb((new.body::jsonb ->> 2) || ' ')); return new;`,
     rule: 'S12',
   },
 ]

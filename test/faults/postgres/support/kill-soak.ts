@@ -272,7 +272,7 @@ class Soak {
       `select count(*) filter (where effect.fence is distinct from job.token)::int as "badEffects",
          coalesce(sum(effect.times - job.attempts), 0)::int as "repeatedEffects"
        from (
-         select id, token, coalesce((job ->> 2)::integer, 1) as attempts from holdfast.history where not cancelled
+         select id, token, coalesce((job::json ->> 2)::integer, 1) as attempts from holdfast.history where not cancelled
        ) as job
        left join effect on effect.job = job.id`,
     )
