@@ -63,10 +63,7 @@ export async function hold<
   Peer extends string,
   Server extends ContestServer,
   Sizes extends CommonSizes,
->(
-  contest: Contest<Figure, Peer, Server, Sizes>,
-  options: ContestOptions,
-): Promise<ContestResult | string> {
+>(contest: Contest<Figure, Peer, Server, Sizes>, options: ContestOptions): Promise<ContestResult | string> {
   const { rounds, quick, profile, say } = options
   const peers = readList(options.peers, 'peer', new Map(contest.peers.map((peer) => [peer, peer])))
   if (typeof peers === 'string') return peers

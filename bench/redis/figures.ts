@@ -1,12 +1,4 @@
-import {
-  BACKLOG,
-  LATENCY,
-  megabytes,
-  rate,
-  THROUGHPUT,
-  WORKER,
-  type FigureKind,
-} from '../contest/figures.ts'
+import { BACKLOG, LATENCY, megabytes, rate, THROUGHPUT, WORKER, type FigureKind } from '../contest/figures.ts'
 
 const bytes = (what: string): FigureKind => ({ what, unit: 'B' })
 
