@@ -1,19 +1,22 @@
 /**
- * `npm run bench -- --store memory|postgres …`: measures, prints tables, writes JSON (and a plot) into bench/results/, and
+ * `npm run bench -- --store memory|postgres|redis …`: measures, prints tables, writes JSON (and a plot) into bench/results/, and
  * exits 1 where a bar is missed. Each run is in processes of its own; sides that are compared take turns, so that a noisy
  * machine hits both.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { hold, type ContestOptions, type ContestResult } from './contest/contest.ts'
 import { memoryBench } from './memory/bench.ts'
 import { plot } from './plot.ts'
-import { postgresBench, readPeers, readScenarios } from './postgres/bench.ts'
+import { POSTGRES } from './postgres/contest.ts'
+import { REDIS } from './redis/contest.ts'
 import { printFigures, printTable, type Row } from './report.ts'
 
 const USAGE = `usage: npm run bench -- --store memory [--rounds 5] [--seconds 10] [--json]
        npm run bench -- --store postgres [--peers graphile-worker,pg-boss] [--rounds 5] [--only drain,…] [--quick]
-                        [--profile folder] [--json]`
+                        [--profile folder] [--json]
+       npm run bench -- --store redis [--peers bullmq,bee-queue] …as with postgres`
 
 const { values } = parseArgs({
   options: {
@@ -37,8 +40,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 if (!(rounds >= 1) || !(seconds > 0)) refuse('--rounds and --seconds are numbers above zero.')
 else if (values.store === 'memory') await memory()
-else if (values.store === 'postgres') await postgres()
-else refuse('--store is memory or postgres.')
+else if (values.store === 'postgres') await contest('postgres', (options) => hold(POSTGRES, options))
+else if (values.store === 'redis') await contest('redis', (options) => hold(REDIS, options))
+else refuse('--store is memory, postgres or redis.')
 
 function refuse(why: string): void {
   say(`${why}\n${USAGE}`)
@@ -50,17 +54,18 @@ async function memory(): Promise<void> {
   finish('memory', { seconds, rows }, printTable(rows), rows)
 }
 
-async function postgres(): Promise<void> {
-  const { only, quick, profile } = values
-  const [peers, scenarios] = [readPeers(values.peers), readScenarios(only)]
-  if (typeof peers === 'string') return refuse(peers)
-  if (typeof scenarios === 'string') return refuse(scenarios)
-  const result = await postgresBench({ rounds, peers, scenarios, quick, profile, say })
+async function contest(
+  store: string,
+  held: (options: ContestOptions) => Promise<ContestResult | string>,
+): Promise<void> {
+  const { peers, only, quick, profile } = values
+  const result = await held({ rounds, peers, only, quick, profile, say })
+  if (typeof result === 'string') return refuse(result)
   const { figures, rows, failures } = result
   const settings = Object.entries(result.settings).map(([who, how]) => `${who}: ${JSON.stringify(how)}`)
   const tables = [settings.join('\n'), printFigures(figures), printTable(rows), failures.join('\n')]
   // What was run in small or in part must not pass for the real thing.
-  const name = quick || only !== '' ? 'postgres-part' : 'postgres'
+  const name = quick || only !== '' ? `${store}-part` : store
   finish(name, { quick, ...result }, tables.filter((text) => text !== '').join('\n\n'), quick ? [] : rows)
   writeFileSync(fileOf(`${name}.svg`), plot(figures))
   if (failures.length > 0) process.exitCode = 1

@@ -1,7 +1,9 @@
 /** The PostgreSQL that all contenders share: durable, as one would run it, and a database of its own for each run. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { dropDatabase, withClient } from '../../test/support/servers/client.ts'
 import { startPostgres, type PostgresServer } from '../../test/support/servers/postgres-server.ts'
+import { statOf, TICK_MICROS } from '../contest/proc.ts'
+import type { ContestServer } from '../contest/server.ts'
 
 export const SERVER_SETTINGS = {
   fsync: 'on',
@@ -11,10 +13,7 @@ export const SERVER_SETTINGS = {
   checkpoint_timeout: '15min',
 } as const
 
-/** USER_HZ, which Linux has fixed for programs. */
-const TICK_MICROS = 10_000
-
-export class BenchServer {
+export class PostgresBenchServer implements ContestServer {
   readonly version: string
   readonly #server: PostgresServer
   readonly #postmaster: number
@@ -26,7 +25,7 @@ export class BenchServer {
     this.#postmaster = postmaster
   }
 
-  static async start(): Promise<BenchServer> {
+  static async start(): Promise<PostgresBenchServer> {
     const server = await startPostgres({ version: 18, settings: SERVER_SETTINGS })
     try {
       const { rows } = await withClient(server.url(), (client) =>
@@ -37,18 +36,18 @@ export class BenchServer {
       )
       const [row] = rows
       if (row === undefined) throw new Error('The server did not tell its version.')
-      return new BenchServer(server, row.version, row.postmaster)
+      return new PostgresBenchServer(server, row.version, row.postmaster)
     } catch (error) {
       await server.dispose()
       throw error
     }
   }
 
-  async createDatabase(): Promise<string> {
+  async createPlace(): Promise<string> {
     return this.#server.createDatabase(`bench_${++this.#databases}`)
   }
 
-  async dropDatabase(url: string): Promise<void> {
+  async dropPlace(url: string): Promise<void> {
     await dropDatabase(this.#server.url(), new URL(url).pathname.slice(1))
   }
 
@@ -76,25 +75,4 @@ export class BenchServer {
   dispose(): Promise<void> {
     return this.#server.dispose()
   }
-}
-
-interface Stat {
-  readonly parent: number
-  readonly own: number
-  /** Of children that have ended. */
-  readonly ended: number
-}
-
-/** Undefined where the process has just ended. See proc_pid_stat(5). */
-function statOf(pid: string): Stat | undefined {
-  let text: string
-  try {
-    text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  } catch {
-    return undefined
-  }
-  // The name stands in parentheses and may have spaces; the state behind it is field 3.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  const field = (number: number): number => Number(fields[number - 3])
-  return { parent: field(4), own: field(14) + field(15), ended: field(16) + field(17) }
 }

@@ -1,11 +1,7 @@
 /** Who runs, and how: each at the settings that made it fastest on the machine where they were tried. */
 
 export const PEERS = ['graphile-worker', 'pg-boss'] as const
-export type Peer = (typeof PEERS)[number]
-export type Contender = 'holdfast' | Peer
-
-/** Where a library has other options for latency than for throughput, it gets each where it counts. */
-export type Aim = 'throughput' | 'latency'
+export type PostgresPeer = (typeof PEERS)[number]
 
 const graphileWorker = {
   concurrentJobs: 24,

@@ -1,6 +1,6 @@
-import { NORMAL, type ChildConfig, type Payload } from '../protocol.ts'
+import { inSlices, load, type EnqueueOptions, type Library } from '../../contest/child/contender.ts'
+import { NORMAL, type ChildConfig, type Payload } from '../../contest/protocol.ts'
 import { SETTINGS } from '../settings.ts'
-import { inSlices, load, type EnqueueOptions, type Library } from './contender.ts'
 
 const { throughput, latency, bulk, poolSize } = SETTINGS['graphile-worker']
 const OPTIONS = { throughput, latency }

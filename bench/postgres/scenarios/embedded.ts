@@ -1,12 +1,12 @@
 /** The store inside the process: against the server, and what it takes of memory. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { drain, fill, rateOf, SMALL_BYTES } from '../drain.ts'
-import type { Stage } from '../stage.ts'
-import type { Scenario } from './scenario.ts'
+import { drain, fill, rateOf } from '../../contest/drain.ts'
+import { SMALL_BYTES } from '../../contest/protocol.ts'
+import type { PostgresScenario, PostgresStage } from './scenario.ts'
 
 const SETTLE_MS = 3_000
 
-export const embedded: Scenario = {
+export const embedded: PostgresScenario = {
   name: 'embedded',
   peers: false,
   async run(stage) {
@@ -24,7 +24,7 @@ export const embedded: Scenario = {
   },
 }
 
-export const embeddedMemory: Scenario = {
+export const embeddedMemory: PostgresScenario = {
   name: 'embedded-memory',
   peers: false,
   maxRounds: 3,
@@ -35,7 +35,7 @@ export const embeddedMemory: Scenario = {
 }
 
 /** Of a worker that has run some jobs and has nothing more to do. */
-async function megabytesAt(stage: Stage, url: string): Promise<number> {
+async function megabytesAt(stage: PostgresStage, url: string): Promise<number> {
   const child = await stage.child({ url, history: true })
   await child.call('enqueueMany', { jobs: 100, bytes: SMALL_BYTES })
   await child.call('startWork', {})

@@ -1,25 +1,26 @@
 /** In the order they run within a round. */
-import { scheduled, waiting } from './backlog.ts'
-import { embedded, embeddedMemory } from './embedded.ts'
-import { idle, latency } from './idle.ts'
-import { oldTransaction } from './old-transaction.ts'
-import type { Scenario } from './scenario.ts'
+import { waiting } from '../../contest/scenarios/backlog.ts'
+import { idle, latency } from '../../contest/scenarios/idle.ts'
 import {
   bulk,
   drainOne,
   drainTwo,
   history,
-  historyTwo,
-  payload1k,
   payload8k,
   single,
   waitingHandlers,
-} from './throughput.ts'
+} from '../../contest/scenarios/throughput.ts'
+import { scheduled } from './backlog.ts'
+import { embedded, embeddedMemory } from './embedded.ts'
+import { oldTransaction } from './old-transaction.ts'
+import type { PostgresScenario } from './scenario.ts'
+import { historyTwo, payload1k } from './throughput.ts'
 
-export const SCENARIOS: readonly Scenario[] = [
+export const SCENARIOS: readonly PostgresScenario[] = [
   bulk,
   single,
   drainOne,
+  // pg-boss always keeps what is completed, graphile-worker never does: their figures are those of the drain.
   history,
   drainTwo,
   historyTwo,

@@ -3,16 +3,16 @@
  * open: nothing that is deleted can be cleaned up. Urgent jobs arrive meanwhile, a hundred to a thousand a second.
  */
 import { withClient } from '../../../test/support/servers/client.ts'
+import { checkCount, usage } from '../../contest/drain.ts'
+import type { Figures } from '../../contest/figures.ts'
+import { SMALL_BYTES, URGENT } from '../../contest/protocol.ts'
 import { percentile } from '../../report.ts'
-import { checkCount, SMALL_BYTES, usage } from '../drain.ts'
-import type { Figures } from '../figures.ts'
-import { URGENT } from '../protocol.ts'
-import type { Stage } from '../stage.ts'
-import type { Scenario } from './scenario.ts'
+import type { PostgresFigure } from '../figures.ts'
+import type { PostgresScenario, PostgresStage } from './scenario.ts'
 
 const URGENT_PER_SECOND = [100, 300, 1_000]
 
-export const oldTransaction: Scenario = {
+export const oldTransaction: PostgresScenario = {
   name: 'old-transaction',
   peers: false,
   run: (stage) =>
@@ -24,7 +24,7 @@ export const oldTransaction: Scenario = {
     }),
 }
 
-async function drainBeneath(stage: Stage): Promise<Figures> {
+async function drainBeneath(stage: PostgresStage): Promise<Figures<PostgresFigure>> {
   const jobs = stage.sizes.oldTransaction
   const producer = await stage.child()
   await producer.call('enqueueMany', { jobs, bytes: SMALL_BYTES, levels: [0, 1, 2, 3] })

@@ -1,12 +1,8 @@
-import type { Figures } from '../figures.ts'
-import type { Stage } from '../stage.ts'
+import type { Scenario } from '../../contest/scenarios/scenario.ts'
+import type { Stage } from '../../contest/stage.ts'
+import type { PostgresFigure } from '../figures.ts'
+import type { PostgresBenchServer } from '../server.ts'
+import type { PostgresSizes } from '../sizes.ts'
 
-export interface Scenario {
-  /** For `--only`. */
-  readonly name: string
-  /** Whether the peers run it, too; else it compares Holdfast with itself. */
-  readonly peers: boolean
-  /** Where further rounds would tell little and take long. */
-  readonly maxRounds?: number
-  run(stage: Stage): Promise<Figures>
-}
+export type PostgresStage = Stage<PostgresBenchServer, PostgresSizes>
+export type PostgresScenario = Scenario<PostgresFigure, PostgresBenchServer, PostgresSizes>

@@ -1,8 +1,8 @@
 /** A worker that has nothing to do: how soon it starts, and what it costs meanwhile. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { percentile } from '../../report.ts'
-import { SMALL_BYTES, usage } from '../drain.ts'
-import { NORMAL } from '../protocol.ts'
+import { usage } from '../drain.ts'
+import { NORMAL, SMALL_BYTES } from '../protocol.ts'
 import type { Scenario } from './scenario.ts'
 
 /** Far enough apart that each finds the worker idle. */

@@ -1,8 +1,7 @@
 /** Holdfast as it was built, not as it stands in the sources. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type * as Holdfast from 'holdfast'
-import type { ChildConfig, Level, Payload } from '../protocol.ts'
-import { SETTINGS } from '../settings.ts'
+import type { Aim, ChildConfig, Level, Payload } from '../protocol.ts'
 import { load, type EnqueueOptions, type Handler, type Library } from './contender.ts'
 
 const PRIORITIES: Readonly<Record<Level, Holdfast.Priority>> = {
@@ -18,7 +17,12 @@ const anything: StandardSchemaV1<Payload> = {
   '~standard': { version: 1, vendor: 'bench', validate: (value) => ({ value: value as Payload }) },
 }
 
-export async function holdfastLibrary({ url, aim, history }: ChildConfig): Promise<Library> {
+export type HoldfastSettings = Readonly<Record<Aim, { readonly concurrency: number }>>
+
+export async function holdfastLibrary(
+  { url, aim, history }: ChildConfig,
+  settings: HoldfastSettings,
+): Promise<Library> {
   const built = new URL('../../../../dist/index.js', import.meta.url).href
   const { holdfast } = await load<typeof Holdfast>(built)
   const hf = holdfast({
@@ -35,7 +39,7 @@ export async function holdfastLibrary({ url, aim, history }: ChildConfig): Promi
     open: async () => void (await hf.queues()),
     enqueueMany: async (payloads, options) => void (await job.enqueueMany(payloads, optionsOf(options))),
     enqueue: async (payload, options) => void (await job.enqueue(payload, optionsOf(options))),
-    work: async (run, concurrency = SETTINGS.holdfast[aim].concurrency) => {
+    work: async (run, concurrency = settings[aim].concurrency) => {
       handler = run
       const worker = await hf.work({ concurrency })
       return () => worker.stop()

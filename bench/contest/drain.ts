@@ -1,6 +1,6 @@
 /** Empties a backlog by one or more processes. */
 import type { Child } from './children.ts'
-import type { ChildConfig, Mark, Work, WorkResult } from './protocol.ts'
+import { SMALL_BYTES, type ChildConfig, type Mark, type Work, type WorkResult } from './protocol.ts'
 import type { Stage } from './stage.ts'
 
 export interface Drained {
@@ -16,8 +16,6 @@ export interface DrainOptions {
   readonly config?: Partial<ChildConfig>
   readonly work?: Work
 }
-
-export const SMALL_BYTES = 100
 
 /** From the start of the workers to the start of the last handler: the stopping is nobody's throughput. */
 export async function drain(stage: Stage, options: DrainOptions): Promise<Drained> {

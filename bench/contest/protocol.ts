@@ -1,13 +1,18 @@
 /** What the bench asks of a child, and what a child answers. Times are milliseconds of the machine's monotonic clock. */
-import type { Aim, Contender } from './settings.ts'
+
+/** Where a library has other options for latency than for throughput, it gets each where it counts. */
+export type Aim = 'throughput' | 'latency'
+
+/** One is always Holdfast, the others are its peers on a store. */
+export type Contender<Peer extends string = string> = 'holdfast' | Peer
 
 /** What a child is started with. */
 export interface ChildConfig {
   readonly contender: Contender
-  /** `postgres://…`, or `file:…` for the embedded store. */
+  /** `postgres://…`, `redis://…`, or `file:…` for the embedded store. */
   readonly url: string
   readonly aim: Aim
-  /** Whether completed jobs are kept; only Holdfast can choose. */
+  /** Whether completed jobs are kept, by those who can choose. */
   readonly history: boolean
 }
 
@@ -21,6 +26,9 @@ export interface Payload {
 export type Level = 0 | 1 | 2 | 3 | 4
 export const NORMAL: Level = 2
 export const URGENT: Level = 4
+
+/** Of a payload, where the scenario is not about its size. */
+export const SMALL_BYTES = 100
 
 export interface Bulk {
   readonly jobs: number

@@ -1,9 +1,7 @@
 /** The processes of the contenders. None outlives the bench: not its end, not its failure, not Ctrl-C. */
 import { fork, type ChildProcess } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import type { Answer, Argument, CallName, ChildConfig, Message, Request } from './protocol.ts'
 
-const MAIN = fileURLToPath(new URL('../dist/postgres/child/main.js', import.meta.url))
 const CALL_MS = 900_000
 const LEAVE_MS = 10_000
 
@@ -11,6 +9,15 @@ const alive = new Set<Child>()
 process.on('exit', () => {
   for (const child of alive) child.kill()
 })
+
+/** What a process is started from. */
+export interface ChildProgram {
+  /** The Node that it runs on, and its flags. */
+  readonly node: string
+  readonly flags: readonly string[]
+  /** The path of its code. */
+  readonly main: string
+}
 
 interface Pending {
   readonly resolve: (answer: unknown) => void
@@ -27,9 +34,9 @@ export class Child {
   readonly #ended: Promise<void>
   #nextId = 0
 
-  constructor(node: string, config: ChildConfig, flags: readonly string[] = []) {
+  constructor({ node, flags, main }: ChildProgram, config: ChildConfig) {
     this.#name = config.contender
-    this.#process = fork(MAIN, [JSON.stringify(config)], {
+    this.#process = fork(main, [JSON.stringify(config)], {
       execPath: node,
       execArgv: [...flags],
       env: childEnvironment(),

@@ -1,18 +1,15 @@
-/** Where one run happens: a contender, a database of its own, its processes; all of it is gone afterwards. */
+/** Where one run happens: a contender, a place of its own for its jobs, its processes; all of it is gone afterwards. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Child } from './children.ts'
-import type { ChildConfig } from './protocol.ts'
-import type { BenchServer } from './server.ts'
-import type { Contender } from './settings.ts'
-import type { Sizes } from './sizes.ts'
+import { Child, type ChildProgram } from './children.ts'
+import type { ChildConfig, Contender } from './protocol.ts'
+import type { ContestServer } from './server.ts'
+import type { CommonSizes } from './sizes.ts'
 
-export interface StageParts {
-  readonly server: BenchServer
-  /** The Node that children run on, and its flags. */
-  readonly node: string
-  readonly flags: readonly string[]
+export interface StageParts<Server extends ContestServer, Sizes extends CommonSizes> {
+  readonly server: Server
+  readonly program: ChildProgram
   readonly sizes: Sizes
 }
 
@@ -23,29 +20,29 @@ process.on('exit', () => {
 
 const WAIT_MS = 900_000
 
-export class Stage {
-  readonly server: BenchServer
+export class Stage<Server extends ContestServer = ContestServer, Sizes extends CommonSizes = CommonSizes> {
+  readonly server: Server
   readonly sizes: Sizes
   readonly contender: Contender
   readonly url: string
-  readonly #parts: StageParts
+  readonly #program: ChildProgram
   readonly #children = new Set<Child>()
   readonly #folders: string[] = []
 
-  private constructor(parts: StageParts, contender: Contender, url: string) {
+  private constructor(parts: StageParts<Server, Sizes>, contender: Contender, url: string) {
     this.server = parts.server
     this.sizes = parts.sizes
     this.contender = contender
     this.url = url
-    this.#parts = parts
+    this.#program = parts.program
   }
 
-  static async use<T>(
-    parts: StageParts,
+  static async use<T, Server extends ContestServer, Sizes extends CommonSizes>(
+    parts: StageParts<Server, Sizes>,
     contender: Contender,
-    work: (stage: Stage) => Promise<T>,
+    work: (stage: Stage<Server, Sizes>) => Promise<T>,
   ): Promise<T> {
-    const stage = new Stage(parts, contender, await parts.server.createDatabase())
+    const stage = new Stage(parts, contender, await parts.server.createPlace())
     try {
       return await work(stage)
     } finally {
@@ -55,9 +52,9 @@ export class Stage {
 
   /** A process of the contender, with its schema made. */
   async child(config: Partial<ChildConfig> = {}): Promise<Child> {
-    const { node, flags } = this.#parts
     const { contender, url } = this
-    const child = new Child(node, { contender, url, aim: 'throughput', history: false, ...config }, flags)
+    const given = { contender, url, aim: 'throughput', history: false, ...config } as const
+    const child = new Child(this.#program, given)
     this.#children.add(child)
     await child.call('open')
     return child
@@ -90,7 +87,7 @@ export class Stage {
 
   async #dispose(): Promise<void> {
     await Promise.all([...this.#children].map((child) => child.dispose()))
-    await this.server.dropDatabase(this.url)
+    await this.server.dropPlace(this.url)
     for (const folder of this.#folders) {
       rmSync(folder, { recursive: true, force: true })
       folders.delete(folder)

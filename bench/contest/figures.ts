@@ -1,0 +1,59 @@
+/** What is measured, one line a figure. A scenario returns some of them for one contender and one round. */
+export interface FigureKind {
+  readonly what: string
+  readonly unit: string
+}
+
+export type FigureKinds<Figure extends string> = Readonly<Record<Figure, FigureKind>>
+export type Figures<Figure extends string> = Partial<Record<Figure, number>>
+
+export function entriesOf<Figure extends string>(figures: Figures<Figure>): [Figure, number][] {
+  return Object.entries(figures) as [Figure, number][]
+}
+
+export const rate = (what: string): FigureKind => ({ what, unit: 'jobs/s' })
+export const micros = (what: string): FigureKind => ({ what, unit: 'µs' })
+export const millis = (what: string): FigureKind => ({ what, unit: 'ms' })
+export const megabytes = (what: string): FigureKind => ({ what, unit: 'MB' })
+
+/** Those of the scenarios that are run on each store, in parts, for the order in the tables. */
+export const THROUGHPUT = {
+  bulk: rate('bulk enqueue'),
+  single: rate('single enqueue, 50 at once'),
+  drain: rate('drain, 1 process'),
+  drainServer: micros('drain, 1 process: CPU a job, server'),
+  drainClient: micros('drain, 1 process: CPU a job, client'),
+  drain2: rate('drain, 2 processes'),
+  drain2Server: micros('drain, 2 processes: CPU a job, server'),
+  drain2Client: micros('drain, 2 processes: CPU a job, client'),
+  history: rate('drain, history kept, 1 process'),
+  historyServer: micros('drain, history kept, 1 process: CPU a job, server'),
+  historyClient: micros('drain, history kept, 1 process: CPU a job, client'),
+} as const satisfies Record<string, FigureKind>
+
+export const BACKLOG = {
+  payload8k: rate('drain, payloads of 8 KB'),
+  few: micros('CPU a job, 10 k waiting (enqueue and drain)'),
+  fewServer: micros('CPU a job, 10 k waiting: server'),
+  many: micros('CPU a job, 1 M waiting (enqueue and drain)'),
+  manyServer: micros('CPU a job, 1 M waiting: server'),
+} as const satisfies Record<string, FigureKind>
+
+export const LATENCY = {
+  latencyP50: millis('idle latency p50'),
+  latencyP99: millis('idle latency p99'),
+} as const satisfies Record<string, FigureKind>
+
+export const WORKER = {
+  idleRss: megabytes('idle worker: memory'),
+  idleCpu: { what: 'idle worker: CPU', unit: '% of a core' },
+  idleServerCpu: { what: 'idle worker: CPU of the server', unit: '% of a core' },
+  waiting1: rate('handlers of 5 ms, 20 slots a process, 1 process'),
+  waiting2: rate('handlers of 5 ms, 20 slots a process, 2 processes'),
+} as const satisfies Record<string, FigureKind>
+
+export type CommonFigure =
+  | keyof typeof THROUGHPUT
+  | keyof typeof LATENCY
+  | keyof typeof BACKLOG
+  | keyof typeof WORKER

@@ -1,0 +1,49 @@
+/** Every figure of every contender, round by round. */
+import { median } from '../report.ts'
+import { entriesOf, type FigureKind, type FigureKinds, type Figures } from './figures.ts'
+import type { Contender } from './protocol.ts'
+
+export interface MeasuredRow extends FigureKind {
+  readonly figure: string
+  readonly who: Contender
+  readonly median: number
+  readonly rounds: readonly number[]
+}
+
+export class Measured<Figure extends string, Peer extends string> {
+  readonly kinds: FigureKinds<Figure>
+  readonly peers: readonly Peer[]
+  readonly #values = new Map<string, number[]>()
+
+  constructor(kinds: FigureKinds<Figure>, peers: readonly Peer[]) {
+    this.kinds = kinds
+    this.peers = peers
+  }
+
+  /** Rounds count from 0. */
+  add(round: number, who: Contender<Peer>, figures: Figures<Figure>): void {
+    for (const [figure, value] of entriesOf(figures)) {
+      const key = `${figure} ${who}`
+      const values = this.#values.get(key) ?? []
+      values[round] = value
+      this.#values.set(key, values)
+    }
+  }
+
+  /** By round, with holes where a run failed; empty where it was not measured. */
+  get(figure: Figure, who: Contender<Peer>): readonly number[] {
+    return this.#values.get(`${figure} ${who}`) ?? []
+  }
+
+  rows(): MeasuredRow[] {
+    const contenders: readonly Contender<Peer>[] = ['holdfast', ...this.peers]
+    return (Object.keys(this.kinds) as Figure[]).flatMap((figure) =>
+      contenders.flatMap((who) => {
+        const rounds = this.get(figure, who).filter(Number.isFinite)
+        return rounds.length === 0
+          ? []
+          : [{ figure, ...this.kinds[figure], who, median: median(rounds), rounds }]
+      }),
+    )
+  }
+}

@@ -1,0 +1,19 @@
+import type { CommonFigure, Figures } from '../figures.ts'
+import type { ContestServer } from '../server.ts'
+import type { CommonSizes } from '../sizes.ts'
+import type { Stage } from '../stage.ts'
+
+/** By default one that every store can run. */
+export interface Scenario<
+  Figure extends string = CommonFigure,
+  Server extends ContestServer = ContestServer,
+  Sizes extends CommonSizes = CommonSizes,
+> {
+  /** For `--only`. */
+  readonly name: string
+  /** Whether the peers run it, too; else it compares Holdfast with itself. */
+  readonly peers: boolean
+  /** Where further rounds would tell little and take long. */
+  readonly maxRounds?: number
+  run(stage: Stage<Server, Sizes>): Promise<Figures<Figure>>
+}

@@ -1,0 +1,13 @@
+import { holdfastLibrary } from '../../contest/child/holdfast.ts'
+import { serve } from '../../contest/child/serve.ts'
+import { SETTINGS } from '../settings.ts'
+import { beeQueueLibrary } from './bee-queue.ts'
+import { bullmqLibrary } from './bullmq.ts'
+
+await serve(
+  new Map([
+    ['holdfast', (config) => holdfastLibrary(config, SETTINGS.holdfast)],
+    ['bullmq', bullmqLibrary],
+    ['bee-queue', beeQueueLibrary],
+  ]),
+)

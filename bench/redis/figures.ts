@@ -1,0 +1,16 @@
+import { BACKLOG, LATENCY, megabytes, rate, THROUGHPUT, WORKER, type FigureKind } from '../contest/figures.ts'
+
+const bytes = (what: string): FigureKind => ({ what, unit: 'B' })
+
+export const FIGURES = {
+  ...THROUGHPUT,
+  slot1: rate('drain, 1 slot'),
+  ...LATENCY,
+  ...BACKLOG,
+  ...WORKER,
+  memory: megabytes('memory of 1 M waiting jobs'),
+  enqueueAof: bytes('append-only file a job: enqueue'),
+  drainAof: bytes('append-only file a job: drain'),
+} as const satisfies Record<string, FigureKind>
+
+export type RedisFigure = keyof typeof FIGURES

@@ -1,0 +1,31 @@
+/** In the order they run within a round. */
+import { waiting } from '../../contest/scenarios/backlog.ts'
+import { idle, latency } from '../../contest/scenarios/idle.ts'
+import {
+  bulk,
+  drainOne,
+  drainTwo,
+  history,
+  payload8k,
+  single,
+  waitingHandlers,
+} from '../../contest/scenarios/throughput.ts'
+import { memory } from './memory.ts'
+import { oneSlot } from './one-slot.ts'
+import type { RedisScenario } from './scenario.ts'
+
+export const SCENARIOS: readonly RedisScenario[] = [
+  bulk,
+  single,
+  drainOne,
+  oneSlot,
+  // Here the peers can choose, too.
+  { ...history, peers: true },
+  drainTwo,
+  payload8k,
+  latency,
+  idle,
+  waitingHandlers,
+  waiting,
+  memory,
+]
