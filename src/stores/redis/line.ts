@@ -25,7 +25,7 @@ const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
 /** Ours, whatever the caller's own say. */
-const FIXED: ClientOptions = {
+export const FIXED: ClientOptions = {
   lazyConnect: true,
   retryStrategy: null,
   enableOfflineQueue: false,

@@ -24,6 +24,7 @@ export type ScriptName =
   | 'queues'
   | 'read'
   | 'register'
+  | 'renew'
   | 'report'
   | 'rescue'
   | 'resign'

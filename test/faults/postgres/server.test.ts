@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, type TestContex
 import { withClient } from '../../support/servers/client.ts'
 import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
 import type { HistoryEvent } from '../../checker/history.ts'
-import type { Fleet } from './support/fleet.ts'
-import { PATIENT, setStage, type Stage } from './support/stage.ts'
+import { PATIENT, type Fleet } from '../support/fleet.ts'
+import { setStage, type Stage } from './support/stage.ts'
 
 const MAX_CONNECTIONS = 40
 

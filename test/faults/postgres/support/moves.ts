@@ -204,11 +204,11 @@ function leaseSteps(
   concerns: (at: number) => boolean,
 ): Step[] {
   const { token, worker, queue, ids } = row as { token: number; worker: string; queue: string; ids: string[] }
-  const jobs = JSON.parse(row['jobs'] as string) as Packed[]
+  const jobs = row['jobs'] as string[]
   return ids.flatMap((job, position) => {
     const packed = jobs[position]
     if (packed === undefined || !concerns(position)) return []
-    const place = { ...packedPlace('running', queue, packed), lease: { token, worker, position } }
+    const place = { ...packedPlace('running', queue, JSON.parse(packed) as Packed), lease: { token, worker, position } }
     return [{ way, job, place, statement }]
   })
 }
@@ -221,12 +221,13 @@ const PLACES: Readonly<Record<string, (row: Row) => Place>> = {
     packedPlace(
       row['cancelled'] === true ? 'cancelled' : 'completed',
       row['queue'] as string,
-      row['job'] as Packed,
+      JSON.parse(row['job'] as string) as Packed,
     ),
 }
 
 function waitingPlace(state: State, row: Row): Place {
-  const { queue, attempt, crashes, rank, body } = row as unknown as Place
+  const { queue, attempt, crashes, rank } = row as unknown as Place
+  const body = JSON.parse(row['body'] as string) as Body
   return { state, queue, attempt, crashes, dueAt: row['due_at'] as number, rank, body, lease: null }
 }
 

@@ -1,21 +1,34 @@
 /**
- * `npm run soak:kills -- [--rounds 100] [--seed S]`: kills workers under load, round by round, prints what became of
- * their jobs, and exits 1 where anything was lost, doubled or late.
+ * `npm run soak:kills -- [--store postgres|redis] [--rounds N] [--seed S]`: kills workers under load (and Redis itself),
+ * round by round, prints what became of their jobs, and exits 1 where anything was lost, doubled or late.
  */
 import { parseArgs } from 'node:util'
-import { killSoak, RECOVERY_MS, type KillReport } from './support/kill-soak.ts'
+import { killSoakOnPostgres } from './postgres/support/kill-site.ts'
+import { killSoakOnRedis } from './redis/support/kill-site.ts'
+import { RECOVERY_MS, type KillReport } from './support/kill-soak.ts'
+
+/** On Redis 125 rounds are 100 kills of workers, 25 freezes, and 20 kills of Redis. */
+const SOAKS = {
+  postgres: { run: killSoakOnPostgres, rounds: 100 },
+  redis: { run: killSoakOnRedis, rounds: 125 },
+}
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '100' }, seed: { type: 'string' } },
+  options: {
+    store: { type: 'string', default: 'postgres' },
+    rounds: { type: 'string' },
+    seed: { type: 'string' },
+  },
 })
-const rounds = Number(values.rounds)
+const soak = values.store === 'postgres' || values.store === 'redis' ? SOAKS[values.store] : undefined
+const rounds = Number(values.rounds ?? soak?.rounds)
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(values.seed)
-if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
-  console.error('usage: npm run soak:kills -- [--rounds 100] [--seed S]')
+if (soak === undefined || !Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
+  console.error('usage: npm run soak:kills -- [--store postgres|redis] [--rounds N] [--seed S]')
   process.exit(2)
 }
 
-const report = await killSoak({
+const report = await soak.run({
   rounds,
   seed,
   onRound: ({ number, what, held }) =>
@@ -29,10 +42,15 @@ process.exitCode = report.lost + report.badEffects + report.violations.length + 
 function print(told: KillReport): void {
   const sorted = told.recoveriesMs.toSorted((a, b) => a - b)
   const at = (share: number): string => `${Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0)} ms`
+  const recoveries: readonly (readonly [name: string, value: string | number])[] = [
+    ['recovery of a job p50 / p99 / max', `${at(0.5)} / ${at(0.99)} / ${at(1)}`],
+    [`recovered later than ${RECOVERY_MS} ms`, late],
+  ]
   const rows: readonly (readonly [name: string, value: string | number])[] = [
     ['rounds', `${told.rounds}, seed ${seed}`],
     ['kills (SIGKILL)', told.kills],
     ['freezes (SIGSTOP beyond the lease)', told.freezes],
+    ['kills of the server', told.serverKills],
     ['jobs acked', told.acked],
     ['  completed', told.completed],
     ['  dead', told.dead],
@@ -43,8 +61,8 @@ function print(told: KillReport): void {
     ['rules broken, stale settles accepted', told.violations.length],
     ['completed without exactly one fenced effect', told.badEffects],
     ['handlers run once more than needed', told.repeatedEffects],
-    ['recovery of a job p50 / p99 / max', `${at(0.5)} / ${at(0.99)} / ${at(1)}`],
-    [`recovered later than ${RECOVERY_MS} ms`, late],
+    // A store that keeps no moves does not tell when a job was claimed.
+    ...(sorted.length === 0 ? [] : recoveries),
   ]
   for (const [name, value] of rows) console.log(`${name.padEnd(46)}${value}`)
 }
