@@ -43,6 +43,8 @@ const MOST_INCARNATIONS = 32
 export class Fleet {
   readonly nodes = new Map<string, Node>()
   readonly workers = new Map<string, Worker>()
+  /** Leases of workers whose registering the recorder tells a moment later: it is another process, and may be slow. */
+  readonly #early = new Map<string, LeaseEvent>()
   readonly #bounds: Bounds
 
   constructor(bounds: Bounds) {
@@ -143,6 +145,9 @@ export class Fleet {
     }
     this.workers.set(id, worker)
     node.workers.add(worker)
+    const lease = this.#early.get(id)
+    if (lease !== undefined) this.#noteLease(lease)
+    this.#early.delete(id)
   }
 
   #answered({ t: sentAt, call }: InvokeEvent, { t, reply }: AnswerEvent): void {
@@ -178,9 +183,13 @@ export class Fleet {
     if (!worker.exact) worker.expiresLatest = Math.max(worker.expiresLatest, t + worker.leaseMs)
   }
 
-  #noteLease({ what, worker: id, expiresAt, t }: LeaseEvent): void {
+  #noteLease(event: LeaseEvent): void {
+    const { what, worker: id, expiresAt, t } = event
     const worker = this.workers.get(id)
-    if (worker === undefined) return
+    if (worker === undefined) {
+      if (what === 'registered') this.#early.set(id, event)
+      return
+    }
     worker.exact = true
     if (expiresAt !== null) {
       worker.expiresEarliest = expiresAt

@@ -3,19 +3,14 @@
  * migrations/0001_tables.sql; SQL reads it by index, so entries are only ever added at the end.
  */
 import type { JobId } from '../../job/ids.ts'
-import type { ClaimedJob, Envelope, NewJob } from '../../job/record.ts'
+import type { ClaimedJob, NewJob } from '../../job/record.ts'
 import type { AttemptError } from '../../job/failure.ts'
 import type { JobLogLine, Progress } from '../../job/record.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
+import { packOptions, unpackOptions, type JobOptions } from '../job-options.ts'
 
 /** Beyond this many bytes a payload stands in a table of its own, so that claims and settles need not copy it. */
 const LONG_BYTES = 2_048
-
-interface Options {
-  readonly group: string | null
-  readonly limits: readonly string[]
-  readonly envelope: Envelope
-}
 
 type Body = readonly [
   id: JobId,
@@ -27,7 +22,7 @@ type Body = readonly [
   maxCrashes: number,
   uniqueKey: string | null,
   uniqueHold: number | null,
-  options: Options | null,
+  options: JobOptions | null,
 ]
 
 /** What happened to a job so far. */
@@ -67,7 +62,7 @@ export function bodyOf(job: NewJob, long: boolean): string {
     maxCrashes,
     unique === null ? null : unique.key,
     unique === null ? null : holdNumber(unique.hold),
-    optionsOf(job),
+    packOptions(job),
   ]
   return JSON.stringify(body)
 }
@@ -77,26 +72,11 @@ function holdNumber(hold: UniqueClaim['hold']): number {
   return hold.while === 'ready' ? WHILE_READY : WHILE_UNFINISHED
 }
 
-function optionsOf({ group, limits, envelope }: NewJob): Options | null {
-  const { correlationId, tags, metadata, retry, timeoutMs } = envelope
-  const plain =
-    group === null &&
-    limits.length === 0 &&
-    correlationId === null &&
-    tags.length === 0 &&
-    retry === null &&
-    timeoutMs === null &&
-    Object.keys(metadata).length === 0
-  return plain ? null : { group, limits, envelope }
-}
-
-const NO_ENVELOPE: Envelope = { correlationId: null, tags: [], metadata: {}, retry: null, timeoutMs: null }
-const NO_LIMITS: readonly string[] = []
-
 /** `longPayload` is needed only where the body lacks its payload. */
 export function unpack(packed: PackedJob, queue: string, longPayload: string | undefined): ClaimedJob {
   const [dueAt, body, attempt = 1, crashes = 0, createdAt = dueAt] = packed
   const [id, name, payload, priority, headStartMs, maxAttempts, maxCrashes, , , options] = body
+  const { group, limits, envelope } = unpackOptions(options)
   return {
     id,
     name,
@@ -106,9 +86,9 @@ export function unpack(packed: PackedJob, queue: string, longPayload: string | u
     headStartMs,
     maxAttempts,
     maxCrashes,
-    group: options === null ? null : options.group,
-    limits: options === null ? NO_LIMITS : options.limits,
-    envelope: options === null ? NO_ENVELOPE : options.envelope,
+    group,
+    limits,
+    envelope,
     attempt,
     crashes,
     createdAt,

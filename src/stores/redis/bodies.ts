@@ -4,15 +4,10 @@
  * entries are only ever added at the end; those that are missing there are null.
  */
 import type { AttemptError } from '../../job/failure.ts'
-import type { ClaimedJob, Due, Envelope, JobLogLine, NewJob, Progress } from '../../job/record.ts'
+import type { ClaimedJob, Due, JobLogLine, NewJob, Progress } from '../../job/record.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
+import { packOptions, unpackOptions, type JobOptions } from '../job-options.ts'
 import { unpackId } from './ids.ts'
-
-interface Options {
-  readonly group: string | null
-  readonly limits: readonly string[]
-  readonly envelope: Envelope
-}
 
 /** 'r' while ready, 'u' while unfinished, or for so many ms. */
 type Hold = 'r' | 'u' | number
@@ -27,7 +22,7 @@ type Head = readonly [
   maxCrashes: number,
   uniqueKey?: string | null,
   uniqueHold?: Hold | null,
-  options?: Options | null,
+  options?: JobOptions | null,
 ]
 
 /** What happened to a job so far, as scripts write it: errors, progress and log lines are JSON inside. */
@@ -42,7 +37,7 @@ interface Past {
 /** All of the record but the two numbers that the script puts in front. */
 export function tailOf(job: NewJob): string {
   const { queue, name, priority, maxAttempts, maxCrashes, unique } = job
-  const options = optionsOf(job)
+  const options = packOptions(job)
   const facts: unknown[] = [queue, name, priority, maxAttempts, maxCrashes]
   if (unique !== null || options !== null)
     facts.push(unique === null ? null : unique.key, unique === null ? null : holdOf(unique))
@@ -66,22 +61,6 @@ export function dueText(due: Due): string {
   return inMs === 0 ? '' : `+${inMs}`
 }
 
-function optionsOf({ group, limits, envelope }: NewJob): Options | null {
-  const { correlationId, tags, metadata, retry, timeoutMs } = envelope
-  const plain =
-    group === null &&
-    limits.length === 0 &&
-    correlationId === null &&
-    tags.length === 0 &&
-    retry === null &&
-    timeoutMs === null &&
-    Object.keys(metadata).length === 0
-  return plain ? null : { group, limits, envelope }
-}
-
-const NO_ENVELOPE: Envelope = { correlationId: null, tags: [], metadata: {}, retry: null, timeoutMs: null }
-const NO_LIMITS: readonly string[] = []
-
 /** `rank` is null where the job is known by its due time instead. */
 export interface Standing {
   readonly id: string
@@ -97,6 +76,7 @@ export function jobOf({ id, record, past, rank, dueAt, running }: Standing): Cla
   const cut = record.indexOf('\n')
   const head = JSON.parse(record.slice(0, cut)) as Head
   const [createdAt, headStartMs, queue, name, priority, maxAttempts, maxCrashes, , , options = null] = head
+  const { group, limits, envelope } = unpackOptions(options)
   const { a = 0, c = 0 } = past === null ? NO_PAST : (JSON.parse(past) as Past)
   return {
     id: unpackId(id),
@@ -107,9 +87,9 @@ export function jobOf({ id, record, past, rank, dueAt, running }: Standing): Cla
     headStartMs,
     maxAttempts,
     maxCrashes,
-    group: options === null ? null : options.group,
-    limits: options === null ? NO_LIMITS : options.limits,
-    envelope: options === null ? NO_ENVELOPE : options.envelope,
+    group,
+    limits,
+    envelope,
     attempt: a + running,
     crashes: c,
     createdAt,

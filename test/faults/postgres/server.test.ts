@@ -3,6 +3,7 @@ import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
+import { until } from '../support/until.ts'
 import type { HistoryEvent } from '../../checker/history.ts'
 import { PATIENT, type Fleet } from '../support/fleet.ts'
 import { setStage, type Stage } from './support/stage.ts'
@@ -28,11 +29,19 @@ afterAll(() => server.dispose())
 // Where a test has failed in the middle.
 afterEach(async () => {
   if (!server.running) await server.start()
+  await setReadOnly(false)
 })
 
 const start = (context: TestContext): Promise<Stage> => setStage(context, { serverUrl: server.url() })
 
 const run = (sql: string): Promise<unknown> => withClient(server.url(), (client) => client.query(sql))
+
+async function setReadOnly(on: boolean): Promise<void> {
+  await run(
+    `alter system ${on ? 'set default_transaction_read_only = on' : 'reset default_transaction_read_only'}`,
+  )
+  await run('select pg_reload_conf()')
+}
 
 /** While the store is away, an enqueue fails at its deadline, and says why. */
 async function expectEnqueuesToFail(fleet: Fleet): Promise<void> {
@@ -81,11 +90,12 @@ describe('a server that is read-only', PATIENT, () => {
   test('takes writes again without anybody being restarted', async (context) => {
     const { fleet } = await start(context)
     fleet.down()
-    await run('alter system set default_transaction_read_only = on')
-    await run('select pg_reload_conf()')
+    const before = fleet.refused.length
+    await setReadOnly(true)
+    // The sessions hear of it when the server gets around to telling them.
+    await until('writes to be refused', () => fleet.refused.length > before)
     await expectEnqueuesToFail(fleet)
-    await run('alter system reset default_transaction_read_only')
-    await run('select pg_reload_conf()')
+    await setReadOnly(false)
     const events = await expectRecovery(fleet, context)
     expect(refusals(events, /read-only transaction/)).toBeGreaterThan(0)
   })

@@ -35,6 +35,7 @@ const LEASE_MS = 3_000
 const RECLAIM_MS = 5_000
 /** How long an enqueue may take, tries and all. */
 const ENQUEUE_MS = 2_000
+const START_TRIES = 10
 
 /** From the leases above, for a machine that is not strained. */
 function bounds(allow: (ms: number) => number): CheckOptions {
@@ -211,7 +212,9 @@ export class Fleet {
   async #startWorker(node: string): Promise<void> {
     const hf = this.#holdfast(node)
     defineWork(hf, this.history, node, () => this.#finished++)
-    const worker = await hf.work({ concurrency: SLOTS, lease: LEASE_MS, poll: 200, grace: GRACE_MS })
+    const worker = await patiently(() =>
+      hf.work({ concurrency: SLOTS, lease: LEASE_MS, poll: 200, grace: GRACE_MS }),
+    )
     this.history.write({
       type: 'node',
       what: 'started',
@@ -246,5 +249,16 @@ export class Fleet {
     await worker.stop()
     this.history.write({ type: 'stop', what: 'end', node })
     this.history.write({ type: 'node', what: 'stopped', node })
+  }
+}
+
+/** The deadlines are those of what is tested: a machine that is busy with other tests may need some tries to start. */
+async function patiently<T>(begin: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await begin()
+    } catch (error) {
+      if (tries === START_TRIES) throw error
+    }
   }
 }

@@ -156,7 +156,9 @@ class Moves {
     if (key === null) return null
     const holder = this.#keys.get(key)
     const until = holder?.job === job ? earliest(holder.until ?? Infinity) : -Infinity
-    const hold = body[8] < 0 ? 'ready' : body[8] === 0 ? 'unfinished' : until - t
+    // Keys are as the transaction left them: where it changed a job twice, the first change may have a hold that is over.
+    const timed = body[8] > 0 && until < Infinity
+    const hold = body[8] < 0 ? 'ready' : timed ? until - t : 'unfinished'
     return { key, hold, held: until > t }
   }
 }
@@ -208,7 +210,10 @@ function leaseSteps(
   return ids.flatMap((job, position) => {
     const packed = jobs[position]
     if (packed === undefined || !concerns(position)) return []
-    const place = { ...packedPlace('running', queue, JSON.parse(packed) as Packed), lease: { token, worker, position } }
+    const place = {
+      ...packedPlace('running', queue, JSON.parse(packed) as Packed),
+      lease: { token, worker, position },
+    }
     return [{ way, job, place, statement }]
   })
 }
