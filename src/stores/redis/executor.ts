@@ -5,6 +5,7 @@
 import type { Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
 import type { RedisClient, RedisValue } from './driver.ts'
+import { LineWatch } from './line-watch.ts'
 import type { Line } from './line.ts'
 import type { Script } from './scripts.ts'
 import { closed, endsConnection, explain, isUnknownScript, unreachable } from './server-errors.ts'
@@ -22,6 +23,7 @@ export class LineExecutor implements Executor {
   readonly #line: Line
   readonly #clock: Clock
   readonly #timeoutMs: number
+  readonly #watch: LineWatch
   #underWay = 0
   #closing: Promise<void> | undefined
 
@@ -29,6 +31,7 @@ export class LineExecutor implements Executor {
     this.#line = line
     this.#clock = clock
     this.#timeoutMs = timeoutMs
+    this.#watch = new LineWatch(line, clock)
   }
 
   command(name: string, args: readonly RedisValue[]): Promise<unknown> {
@@ -53,6 +56,7 @@ export class LineExecutor implements Executor {
   }
 
   close(): Promise<void> {
+    this.#watch.close()
     this.#closing ??= this.#line.close()
     return this.#closing
   }
@@ -86,9 +90,11 @@ export class LineExecutor implements Executor {
   /** The socket keeps the process alive only while an answer is awaited. */
   async #held(client: RedisClient, work: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
     if (this.#underWay++ === 0) client.stream?.ref?.()
+    const answered = this.#watch.awaits(client)
     try {
       return await work(client)
     } finally {
+      answered()
       if (--this.#underWay === 0) client.stream?.unref?.()
     }
   }

@@ -1,6 +1,7 @@
 /** The way to Redis breaks, for all or for one, and comes back. Judged by the history checker. */
 import { describe, expect, test, type TestContext } from 'vitest'
 import { redisMissing } from '../../support/servers/redis.ts'
+import type { TcpProxy } from '../../support/servers/tcp-proxy.ts'
 import { PATIENT, type Fleet } from '../support/fleet.ts'
 import { until } from '../support/until.ts'
 import { withRedis } from './support/commands.ts'
@@ -49,16 +50,37 @@ describe.skipIf(redisMissing() !== '')('connections that drop', PATIENT, () => {
   })
 })
 
+/** Until somebody has just come to where nobody answers: that one will be back the latest. */
+async function connectionUnderWay(proxy: TcpProxy): Promise<void> {
+  const { accepted } = proxy
+  await until('a new connection', () => proxy.accepted > accepted)
+}
+
 describe.skipIf(redisMissing() !== '')('connections that hear nothing any more', PATIENT, () => {
   test.for([
-    { name: 'silent for longer than a command may take', commandTimeoutMs: 1_000 },
+    { name: 'silent for longer than a command may take', commandTimeoutMs: 1_000, database: 0 },
     // By default one may take ten seconds; the worker is back long before that.
-    { name: 'silent for as long as nobody waits', commandTimeoutMs: 10_000 },
-  ])('are replaced: $name', async ({ commandTimeoutMs }, context) => {
-    const { fleet, proxy } = await setStage(context, { commandTimeoutMs })
+    { name: 'silent for as long as nobody waits', commandTimeoutMs: 10_000, database: 0 },
+    // Then a new connection has a word to say before it is one, as with a password.
+    { name: 'silent from the first word on', commandTimeoutMs: 1_000, database: 1 },
+  ])('are replaced: $name', async ({ commandTimeoutMs, database }, context) => {
+    const { fleet, proxy } = await setStage(context, { commandTimeoutMs, database })
     fleet.down()
     proxy.mode = 'silent'
     expect(await fleet.enqueueInVain()).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+    await connectionUnderWay(proxy)
+    proxy.mode = 'pass'
+    fleet.up()
+    await context.annotate(`claims again after ${Math.round(await fleet.reclaimed())} ms`)
+    await fleet.progress(30)
+    await fleet.judge()
+  })
+
+  test('are replaced where the server was there all the while (half open)', async (context) => {
+    const { fleet, proxy } = await setStage(context, { commandTimeoutMs: 10_000 })
+    fleet.down()
+    // Those that exist never speak again, closes included; new ones work.
+    proxy.mode = 'silent'
     proxy.mode = 'pass'
     fleet.up()
     await context.annotate(`claims again after ${Math.round(await fleet.reclaimed())} ms`)

@@ -27,15 +27,18 @@ export interface StageOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** How long one command may take. @default 2_000 */
   readonly commandTimeoutMs?: number
+  /** Its number. @default 0 */
+  readonly database?: number
 }
 
 /** With some jobs done already: everybody is at work. */
 export async function setStage(context: TestContext, options: StageOptions = {}): Promise<Stage> {
-  const { settings = {}, commandTimeoutMs = 2_000 } = options
+  const { settings = {}, commandTimeoutMs = 2_000, database = 0 } = options
   const server = await startRedis({ settings })
   const proxy = await startProxy(server.port)
-  const line = { url: proxy.url(server.url), commandTimeoutMs }
-  const fleet = await setFleet(context, { direct: { url: server.url }, line }, async () => {
+  const url = `${server.url}/${database}`
+  const line = { url: proxy.url(url), commandTimeoutMs }
+  const fleet = await setFleet(context, { direct: { url }, line }, async () => {
     await proxy.close()
     await server.dispose()
   })
