@@ -24,6 +24,8 @@ export class LineExecutor implements Executor {
   readonly #clock: Clock
   readonly #timeoutMs: number
   readonly #watch: LineWatch
+  /** Which shards were greeted on a connection. */
+  readonly #greeted = new WeakMap<RedisClient, Set<string>>()
   #underWay = 0
   #closing: Promise<void> | undefined
 
@@ -38,9 +40,11 @@ export class LineExecutor implements Executor {
     return this.#bounded((client) => client.call(name, args))
   }
 
-  script({ text, sha }: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+  script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+    const { text, sha, greeting } = script
     const behind = [keys.length, ...keys, ...args]
     return this.#bounded(async (client) => {
+      if (greeting !== null) this.#greet(client, greeting, keys)
       try {
         return await client.call('EVALSHA', [sha, ...behind])
       } catch (error) {
@@ -59,6 +63,20 @@ export class LineExecutor implements Executor {
     this.#watch.close()
     this.#closing ??= this.#line.close()
     return this.#closing
+  }
+
+  /**
+   * Once for each connection and shard: whoever has taken over from another server is reached by a new connection. It
+   * is sent in front of the script and so runs before it; as a text, because a server that is new would not know it.
+   */
+  #greet(client: RedisClient, { text }: Script, keys: readonly string[]): void {
+    const [base = ''] = keys
+    const greeted = this.#greeted.get(client) ?? new Set()
+    this.#greeted.set(client, greeted)
+    if (greeted.has(base)) return
+    greeted.add(base)
+    // What is wrong with the server, the script behind it is told as well.
+    client.call('EVAL', [text, keys.length, ...keys]).catch(() => greeted.delete(base))
   }
 
   async #bounded(work: (client: RedisClient) => Promise<unknown>): Promise<unknown> {

@@ -135,7 +135,10 @@ describe.skipIf(redisMissing() !== '')('a failover', PATIENT, () => {
     const again = await claim(store, worker, 2)
     expect(again.jobs.map(({ id }) => id)).toEqual(third.jobs.map(({ id }) => id))
     expect(again.token).toBeGreaterThan(third.token)
+    // Nor does it once later tokens have been handed out; of one that the replica has seen the end of, that is known.
+    expect(await complete(store, worker, third)).toEqual(['lost', 'lost'])
     expect(await complete(store, worker, again)).toEqual(['written', 'written'])
+    expect(await complete(store, worker, again)).toEqual(['already', 'already'])
     await store.close()
   })
 })
