@@ -7,7 +7,7 @@ import { killSoakOnPostgres } from './postgres/support/kill-site.ts'
 import { killSoakOnRedis } from './redis/support/kill-site.ts'
 import { RECOVERY_MS, type KillReport } from './support/kill-soak.ts'
 
-/** On Redis 125 rounds are 100 kills of workers, 25 freezes, and 20 kills of Redis. */
+/** On Redis 125 rounds are 100 kills of workers, 25 freezes, and 21 kills of Redis. */
 const SOAKS = {
   postgres: { run: killSoakOnPostgres, rounds: 100 },
   redis: { run: killSoakOnRedis, rounds: 125 },

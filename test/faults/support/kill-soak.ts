@@ -91,7 +91,7 @@ export const RECOVERY_MS = LEASE_MS + 2_000
 const WORKERS = 3
 const SLOTS = 3
 const FREEZE_EVERY = 5
-/** Of 125 rounds, 25 are freezes, and 20 come after the server was killed. */
+/** Of 125 rounds, 25 are freezes, and 21 come after the server was killed. */
 const SERVER_EVERY = 6
 const BOUNDS: CheckOptions = {
   leaseMs: LEASE_MS,
@@ -138,9 +138,10 @@ class Soak {
     await Promise.all(Array.from({ length: WORKERS }, () => this.#start()))
     const client = this.#startClient()
     for (let number = 1; number <= rounds; number++) {
-      if (number % SERVER_EVERY === 0 && this.#site.killServer !== undefined) {
+      if (number % SERVER_EVERY === 2 && this.#site.killServer !== undefined) {
         await pause(100 + this.#random.float() * 900)
-        onRound?.({ number, what: 'server kill', held: await this.#killServer(this.#site.killServer) })
+        const held = await this.#killServer(this.#site.killServer)
+        onRound?.({ number, what: 'server kill', held })
       }
       const what = number % FREEZE_EVERY === 3 ? 'freeze' : 'kill'
       await pause(100 + this.#random.float() * 900)
@@ -152,7 +153,11 @@ class Soak {
 
   #startClient(): Client {
     const node = 'client'
-    const store = recordedStore(this.#site.store, { history: this.#history, node, workerPatienceMs: Infinity })
+    const store = recordedStore(this.#site.store, {
+      history: this.#history,
+      node,
+      workerPatienceMs: Infinity,
+    })
     const hf = holdfast({ store, logger: false })
     this.#closeClient = () => hf.close()
     this.#client = new Client(hf, this.#history, node)

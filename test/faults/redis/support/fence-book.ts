@@ -119,7 +119,8 @@ class FenceBook implements FenceReport {
 
   #forget(id: string): void {
     if (this.#holders.has(id)) this.#tell(`${told(id)} was forgotten while it was leased`)
-    else if (!this.#final.has(id) && !this.#freed.has(id)) this.#tell(`${told(id)} was forgotten before its end`)
+    else if (!this.#final.has(id) && !this.#freed.has(id))
+      this.#tell(`${told(id)} was forgotten before its end`)
     this.#holders.delete(id)
     this.#final.delete(id)
   }
