@@ -105,13 +105,15 @@ class Vigil {
   }
 
   #lookLater(): void {
-    this.#callOff = this.#clock.after(LOOK_EVERY_MS, async () => {
-      this.#isLooking = true
-      await this.#look()
-      this.#isLooking = false
-      // Meanwhile nobody may be waiting any more, or others have begun to.
-      if (this.#awaited > 0 && this.#client.status === 'ready') this.#lookLater()
-    })
+    this.#callOff = this.#clock.after(LOOK_EVERY_MS, () => void this.#lookNow())
+  }
+
+  async #lookNow(): Promise<void> {
+    this.#isLooking = true
+    await this.#look()
+    this.#isLooking = false
+    // Meanwhile nobody may be waiting any more, or others have begun to.
+    if (this.#awaited > 0 && this.#client.status === 'ready') this.#lookLater()
   }
 
   async #look(): Promise<void> {

@@ -90,6 +90,8 @@ export const LEASE_MS = 3_000
 export const RECOVERY_MS = LEASE_MS + 2_000
 const WORKERS = 3
 const SLOTS = 3
+/** So that a victim has something in hand, as a rule. */
+const CLIENTS = 3
 const FREEZE_EVERY = 5
 /** Of 125 rounds, 25 are freezes, and 21 come after the server was killed. */
 const SERVER_EVERY = 6
@@ -121,8 +123,8 @@ class Soak {
   readonly #site: KillSite
   readonly #random: Random
   readonly #history = new History()
-  #client: Client | undefined
-  #closeClient: () => Promise<void> = () => Promise.resolve()
+  readonly #clients: Client[] = []
+  readonly #closing: (() => Promise<void>)[] = []
   #workers: WorkerProcess[] = []
   readonly #gone: WorkerProcess[] = []
   readonly #wounds: Wound[] = []
@@ -136,7 +138,7 @@ class Soak {
 
   async run({ rounds, onRound }: KillOptions): Promise<KillReport> {
     await Promise.all(Array.from({ length: WORKERS }, () => this.#start()))
-    const client = this.#startClient()
+    for (let index = 0; index < CLIENTS; index++) this.#startClient(`client-${index}`)
     for (let number = 1; number <= rounds; number++) {
       if (number % SERVER_EVERY === 2 && this.#site.killServer !== undefined) {
         await pause(100 + this.#random.float() * 900)
@@ -148,26 +150,28 @@ class Soak {
       const held = what === 'kill' ? await this.#kill() : await this.#freeze()
       onRound?.({ number, what, held })
     }
-    return this.#report(rounds, client)
+    return this.#report(rounds)
   }
 
-  #startClient(): Client {
-    const node = 'client'
+  #startClient(node: string): void {
     const store = recordedStore(this.#site.store, {
       history: this.#history,
       node,
       workerPatienceMs: Infinity,
     })
     const hf = holdfast({ store, logger: false })
-    this.#closeClient = () => hf.close()
-    this.#client = new Client(hf, this.#history, node)
-    return this.#client
+    this.#closing.push(() => hf.close())
+    this.#clients.push(new Client(hf, this.#history, node))
   }
 
   async close(): Promise<void> {
-    await this.#client?.stop()
+    await this.#stopClients()
     await Promise.all(this.#workers.map((worker) => worker.kill()))
-    await this.#closeClient()
+    await Promise.all(this.#closing.splice(0).map((close) => close()))
+  }
+
+  async #stopClients(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.stop()))
   }
 
   async #start(): Promise<void> {
@@ -253,9 +257,9 @@ class Soak {
     await until(`the jobs of ${name} to run elsewhere`, () => this.#site.isRecovered(workers, jobs))
   }
 
-  async #report(rounds: number, client: Client): Promise<KillReport> {
+  async #report(rounds: number): Promise<KillReport> {
     const { store } = this.#site
-    await client.stop()
+    await this.#stopClients()
     await until('everything to be final', async () => {
       const queues = await store.admin.queues()
       return queues.every(({ counts }) => counts.ready + counts.scheduled + counts.running === 0)
@@ -275,7 +279,7 @@ class Soak {
       kills: verdict.counted.faults['kill'] ?? 0,
       freezes: verdict.counted.faults['freeze'] ?? 0,
       serverKills: verdict.counted.faults['server kill'] ?? 0,
-      acked: client.acked,
+      acked: this.#clients.reduce((sum, client) => sum + client.acked, 0),
       completed: count('completed'),
       dead: count('dead'),
       cancelled: count('cancelled'),

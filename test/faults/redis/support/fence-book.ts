@@ -88,7 +88,7 @@ class FenceBook implements FenceReport {
   #close(token: string, mask: string): void {
     const lease = this.#leases.get(token)
     if (lease === undefined) return this.#tell(`positions of ${token} were settled, which is no lease`)
-    for (const position of [...lease.open]) {
+    for (const position of lease.open) {
       if (mask[position] !== '1') continue
       lease.open.delete(position)
       this.#free(token, lease.ids[position] as string)
