@@ -43,6 +43,7 @@ function print(told: KillReport): void {
   const sorted = told.recoveriesMs.toSorted((a, b) => a - b)
   const at = (share: number): string => `${Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0)} ms`
   const recoveries: readonly (readonly [name: string, value: string | number])[] = [
+    ['jobs rescued', told.rescued ?? 0],
     ['recovery of a job p50 / p99 / max', `${at(0.5)} / ${at(0.99)} / ${at(1)}`],
     [`recovered later than ${RECOVERY_MS} ms`, late],
   ]
@@ -56,13 +57,12 @@ function print(told: KillReport): void {
     ['  dead', told.dead],
     ['  cancelled', told.cancelled],
     ['  lost', told.lost],
-    ['jobs rescued', told.rescued],
     ['stale settles refused', told.staleSettlesRefused],
     ['rules broken, stale settles accepted', told.violations.length],
     ['completed without exactly one fenced effect', told.badEffects],
     ['handlers run once more than needed', told.repeatedEffects],
-    // A store that keeps no moves does not tell when a job was claimed.
-    ...(sorted.length === 0 ? [] : recoveries),
+    // A store that keeps no moves does not tell when a job was rescued, nor when it was claimed again.
+    ...(told.rescued === null ? [] : recoveries),
   ]
   for (const [name, value] of rows) console.log(`${name.padEnd(46)}${value}`)
 }

@@ -21,6 +21,8 @@ export interface KillSite {
   /** What its workers run: a file of jobs that note their effects, each with its fence. */
   readonly jobs: string
   readonly store: Store
+  /** How many enqueue, about sixty jobs a second each. */
+  readonly clients: number
   /** What is under the leases of these workers. */
   readonly held: (workers: readonly string[]) => Promise<readonly HeldJob[]>
   /** Whether the store has forgotten these workers, and each of the jobs is under a later lease or final. */
@@ -71,7 +73,8 @@ export interface KillReport {
   readonly cancelled: number
   /** Acked, and in no final state at the end. */
   readonly lost: number
-  readonly rescued: number
+  /** Null where the store keeps no moves: the workers' own calls are not recorded. */
+  readonly rescued: number | null
   readonly staleSettlesRefused: number
   readonly violations: readonly string[]
   /** Completed jobs without exactly one effect that carries the token of their completion. */
@@ -90,8 +93,6 @@ export const LEASE_MS = 3_000
 export const RECOVERY_MS = LEASE_MS + 2_000
 const WORKERS = 3
 const SLOTS = 3
-/** So that a victim has something in hand, as a rule. */
-const CLIENTS = 3
 const FREEZE_EVERY = 5
 /** Of 125 rounds, 25 are freezes, and 21 come after the server was killed. */
 const SERVER_EVERY = 6
@@ -138,7 +139,7 @@ class Soak {
 
   async run({ rounds, onRound }: KillOptions): Promise<KillReport> {
     await Promise.all(Array.from({ length: WORKERS }, () => this.#start()))
-    for (let index = 0; index < CLIENTS; index++) this.#startClient(`client-${index}`)
+    for (let index = 0; index < this.#site.clients; index++) this.#startClient(`client-${index}`)
     for (let number = 1; number <= rounds; number++) {
       if (number % SERVER_EVERY === 2 && this.#site.killServer !== undefined) {
         await pause(100 + this.#random.float() * 900)
@@ -284,7 +285,7 @@ class Soak {
       dead: count('dead'),
       cancelled: count('cancelled'),
       lost: [...ackedIn(events)].filter((id) => !FINAL.has(states.get(id) ?? 'gone')).length,
-      rescued: verdict.counted.rescued,
+      rescued: moves === null ? null : verdict.counted.rescued,
       staleSettlesRefused: all.reduce((sum, worker) => sum + worker.lost, 0),
       violations: [...broken, ...(verdict.violationCount === 0 ? [] : [failure(verdict, events).message])],
       badEffects,

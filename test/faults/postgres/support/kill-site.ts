@@ -21,7 +21,7 @@ export async function killSoakOnPostgres(options: KillOptions): Promise<KillRepo
       url,
       'create table effect (job uuid primary key, fence bigint not null, times integer not null default 1)',
     )
-    return await killSoak({ url, store, jobs: JOBS, ...answers(url) }, options)
+    return await killSoak({ url, store, jobs: JOBS, clients: 1, ...answers(url) }, options)
   } finally {
     await store.close()
   }

@@ -32,6 +32,7 @@ export async function killSoakOnRedis(options: KillOptions): Promise<KillReport>
         url,
         store,
         jobs: JOBS,
+        clients: 3,
         held: (workers) => heldBy(store, workers),
         isRecovered: async (workers, jobs) => (await areGone(url, workers)) && areElsewhere(store, jobs),
         inspect: () => inspect(url, store),
