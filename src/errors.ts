@@ -10,6 +10,9 @@ export const ERROR_HINTS = {
   HF_BAD_STORE:
     "Use 'file:.holdfast', 'postgres://…', 'redis://…' or 'memory:', or pass a store object that implements the contract of holdfast/store.",
   HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
+  HF_BAD_SCHEDULE: 'Correct the schedule; the message says which part cannot work.',
+  HF_SCHEDULE_TAKEN: 'Give the schedule an id of its own, or remove the other one first.',
+  HF_NO_SCHEDULE: 'Somebody removed it; make it again with job.schedule().',
   HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',
   HF_UNKNOWN_JOB: 'Register the job in this worker, or route it to a queue that this worker does not read.',

@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { Core } from './client/core.ts'
 import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
 import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './client/options.ts'
+import type { Schedules } from './client/schedules.ts'
 import type {
   Contract,
   ContractOptions,
@@ -19,6 +20,7 @@ import { readDefinition, readQueue, type RawDefinition } from './job/definition.
 import type { Events } from './job/events.ts'
 import type { Middleware, MiddlewareArgs, Next } from './job/middleware.ts'
 import { toError } from './job/settlement.ts'
+import type { ScheduleSpec } from './scheduler/spec.ts'
 import { systemClock } from './std/clock.ts'
 import { Emitter, type Listener } from './std/emitter.ts'
 import { systemRandom } from './std/random.ts'
@@ -63,6 +65,8 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   /** Once this resolves, no worker claims from the queue. */
   pause(queue: Q): Promise<void>
   resume(queue: Q): Promise<void>
+  /** What is enqueued again and again: list, look ahead, pause, run at once, remove. */
+  readonly schedules: Schedules
   /** What waits, runs and has ended, queue by queue. */
   queues(): Promise<readonly QueueStatus[]>
   /** Stops the workers and gives the store back. */
@@ -152,7 +156,9 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
       middleware: this.#middleware,
       needsHandler,
     }
-    const read = readDefinition(definition as RawDefinition, defaults)
+    const { schedule, ...rest } = Object(definition) as RawDefinition & { readonly schedule?: ScheduleSpec }
+    const read = readDefinition(rest, defaults)
+    if (schedule !== undefined) core.schedules.declare(read.name, schedule)
     core.registry.add(read)
     return jobObject(core, read.name)
   }
@@ -213,6 +219,10 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     const name = readQueue(queue, queues.names)
     const doing = `${paused ? 'pause' : 'resume'} queue "${name}"`
     await connection.persist(doing, (store) => store.admin.setPaused(name, paused))
+  }
+
+  get schedules(): Schedules {
+    return this.#hub.core.schedules
   }
 
   async queues(): Promise<readonly QueueStatus[]> {

@@ -89,6 +89,7 @@ export class Hub {
     const worker = new Worker(this.core, settings)
     await this.#start(worker)
     this.#refuseWhenClosed('start a worker')
+    await this.core.schedules.putDeclared(settings.jobs.keys())
     this.#maintain(settings.leaseMs)
     const stop: RunningWorker['stop'] = async (how) => {
       await worker.stop(how)

@@ -12,6 +12,7 @@ import { Connection } from './connection.ts'
 import { Enqueuer } from './enqueuer.ts'
 import type { HoldfastSettings } from './options.ts'
 import { JobRegistry } from './registry.ts'
+import { ScheduleBook } from './schedules.ts'
 
 /** What tests exchange: the world that a Holdfast lives in. */
 export interface World {
@@ -24,6 +25,7 @@ export class Core {
   readonly settings: HoldfastSettings
   readonly events: Emitter<Events>
   readonly registry = new JobRegistry()
+  readonly schedules = new ScheduleBook(this)
   #parts: Parts
 
   constructor(world: World, settings: HoldfastSettings, events: Emitter<Events>) {

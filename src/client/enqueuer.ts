@@ -85,6 +85,16 @@ export class Enqueuer {
     )
   }
 
+  /** A job as it would be enqueued, but for its schedule to do so: it takes nothing over from the job that runs here. */
+  async prepare(item: EnqueueItem): Promise<NewJob> {
+    return currentJob.exit(() => this.#prepare(item))
+  }
+
+  /** Enqueues one that was prepared. */
+  prepared(job: NewJob): Promise<EnqueueAnswer> {
+    return this.#batcher.add(job)
+  }
+
   /** All in one step: if one of them is refused, nothing is written. */
   async together(items: readonly EnqueueItem[], tx?: unknown): Promise<readonly EnqueueAnswer[]> {
     if (tx !== undefined) this.#transactions()

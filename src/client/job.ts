@@ -37,6 +37,8 @@ export function jobObject(core: Core, name: string): UntypedJob {
       if (tx !== undefined) throw noTxOfItsOwn(name)
       return { kind: 'item', job: name, input, options }
     },
+    schedule: (id, spec) => core.schedules.put(name, id, spec),
+    unschedule: (id) => core.schedules.remove(name, id),
     async get(id) {
       const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
       return record?.name === name ? jobHandle(core, id, name, null) : null

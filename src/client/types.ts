@@ -5,6 +5,7 @@ import type { NewJobOptions } from '../job/new-job.ts'
 import type { Priority } from '../job/rank.ts'
 import type { RetryPolicy } from '../job/retry.ts'
 import type { Unique } from '../job/unique.ts'
+import type { ScheduleSpec } from '../scheduler/spec.ts'
 import type { Duration } from '../std/duration.ts'
 import type { Snooze } from '../job/context.ts'
 import type { Handle } from './handle.ts'
@@ -126,6 +127,10 @@ export interface Job<Name extends string, In, Out, Q extends string = string> {
   enqueueMany(inputs: Iterable<In> | AsyncIterable<In>, options?: EnqueueOptions<Q>): Promise<ManyCounts>
   /** For hf.enqueueMany(): several different jobs in one step. */
   with(...args: Args<In, Q, NewJobOptions<Q>>): Item
+  /** Enqueues it again and again, by the store's own book: every process sees the same. Changes the schedule of that id. */
+  schedule(id: string, spec: ScheduleSpec<In>): Promise<void>
+  /** False where this job has no schedule of that id. */
+  unschedule(id: string): Promise<boolean>
   /** A job by its id; null where there is no job of this name with that id. */
   get(id: string): Promise<Handle<Out> | null>
 }
@@ -145,6 +150,8 @@ export interface JobOptions<N extends string, S extends StandardSchemaV1 | undef
   /** How long an attempt may run. @default '5m' */
   readonly timeout?: Duration
   readonly unique?: (input: Raw<S>) => Unique
+  /** Stored under the job's name when a worker starts that runs it. */
+  readonly schedule?: ScheduleSpec<Raw<S>>
 }
 
 export interface JobWithRun<

@@ -20,6 +20,14 @@ export interface AttemptEnd extends AttemptFacts {
   readonly durationMs: number
 }
 
+export interface SlotFacts {
+  readonly schedule: string
+  readonly job: string
+  readonly jobId: string
+  readonly slot: Date
+  readonly lateMs: number
+}
+
 export interface Events {
   /** Not of enqueues in a caller's transaction: whether there is such a job, its commit decides. */
   'job.enqueued': {
@@ -97,5 +105,12 @@ export interface Events {
   'store.up': { readonly downMs: number }
   'queue.paused': { readonly queue: string }
   'queue.resumed': { readonly queue: string }
+  'schedule.fired': SlotFacts
+  /** A slot was fired more than two seconds late. */
+  'schedule.late': SlotFacts
+  /** Slots that came while nobody was there, and that the schedule does not make up for. */
+  'schedule.skipped': { readonly schedule: string; readonly job: string; readonly slots: number }
+  'schedule.paused': { readonly schedule: string }
+  'schedule.resumed': { readonly schedule: string }
   'listener.failed': { readonly event: string; readonly error: Error }
 }

@@ -9,6 +9,7 @@ import { Leader } from './leader.ts'
 import { promoter } from './promoter.ts'
 import { pruner } from './pruner.ts'
 import { rescuer } from './rescuer.ts'
+import { scheduler } from './scheduler.ts'
 
 const LONGEST_TERM_MS = 10_000
 const AFTER_FAILURE_MS = 1_000
@@ -34,10 +35,12 @@ export class Maintenance {
     // A dead leader must be replaced well before the leases of its process are over.
     this.#leader = new Leader(core, Math.min(LONGEST_TERM_MS, leaseMs / 2))
     this.#electionBell = new Bell(core.clock)
-    this.#loops = [promoter(core), rescuer(core, this.#leader, leaseMs), pruner(core)].map((duty) => ({
-      duty,
-      bell: new Bell(core.clock),
-    }))
+    this.#loops = [promoter(core), rescuer(core, this.#leader, leaseMs), pruner(core), scheduler(core)].map(
+      (duty) => ({
+        duty,
+        bell: new Bell(core.clock),
+      }),
+    )
   }
 
   start(): void {

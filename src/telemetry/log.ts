@@ -108,6 +108,17 @@ const ROWS: Rows = {
   'store.up': { level: 'info', text: ({ downMs }) => `store answers again after ${formatDuration(downMs)}` },
   'queue.paused': { level: 'info', text: ({ queue }) => `queue ${queue} paused` },
   'queue.resumed': { level: 'info', text: ({ queue }) => `queue ${queue} resumed` },
+  'schedule.fired': { level: 'debug', text: ({ schedule, job }) => `schedule ${schedule} enqueued ${job}` },
+  'schedule.late': {
+    level: 'warn',
+    text: ({ schedule, lateMs }) => `schedule ${schedule} fired ${formatDuration(lateMs)} late`,
+  },
+  'schedule.skipped': {
+    level: 'warn',
+    text: ({ schedule, slots }) => `schedule ${schedule} left out ${slots} ${slots === 1 ? 'slot' : 'slots'}`,
+  },
+  'schedule.paused': { level: 'info', text: ({ schedule }) => `schedule ${schedule} paused` },
+  'schedule.resumed': { level: 'info', text: ({ schedule }) => `schedule ${schedule} resumed` },
   'listener.failed': {
     level: 'error',
     text: ({ event, error }) => `a listener of ${event} failed: ${error.message}`,

@@ -1,12 +1,24 @@
-import { describe, test } from 'vitest'
+import { afterAll, beforeAll, describe, test } from 'vitest'
 import { openRedisStore, redisMissing, sharedRedis } from '../support/servers/redis.ts'
+import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.ts'
 import { runModelTest } from './run.ts'
+
+const RUNS = { numRuns: 15, shrink: false }
 
 describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
   test('does what the model does', { timeout: 120_000 }, async () => {
-    await runModelTest(() => openRedisStore({ url: sharedRedis(), frozen: true }), {
-      numRuns: 15,
-      shrink: false,
-    })
+    await runModelTest(() => openRedisStore({ url: sharedRedis(), frozen: true }), RUNS)
+  })
+})
+
+describe.skipIf(redisMissing() !== '')('the store on a Redis Cluster', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startRedisCluster()
+  }, 60_000)
+  afterAll(() => cluster.dispose())
+
+  test('does what the model does', { timeout: 120_000 }, async () => {
+    await runModelTest(() => openRedisStore({ url: cluster.url, frozen: true }), RUNS)
   })
 })

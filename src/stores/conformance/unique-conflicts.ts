@@ -71,6 +71,12 @@ export const uniqueConflictsTopic: Topic = {
       }
       assert.equal(record.createdAt, createdAt, 'it is still the job that was created then')
     },
+    'a key is one for all queues, and replace moves its holder to another': async (harness) => {
+      const holder = await harness.put({ unique: REPLACE, queue: 'a' })
+      await meet(harness, holder, { unique: REPLACE, queue: 'b' })
+      assert.equal((await harness.inState(holder.id, 'ready')).queue, 'b')
+      await meet(harness, holder, { unique: { ...REPLACE, onConflict: 'ignore' }, queue: 'a' })
+    },
     'replace moves a ready holder to a later time': async (harness) => {
       const holder = await harness.put({ unique: REPLACE })
       await meet(harness, holder, { unique: REPLACE, due: LATER, payload: '"new"' })

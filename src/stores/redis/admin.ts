@@ -43,6 +43,7 @@ export function redisAdmin(run: Run, shards: Shards, refuseWhenClosed: () => voi
     list: (query) => list(run, shards, refuseWhenClosed, query),
     queues: () => queues(run, shards),
     async setPaused(queue, paused) {
+      await shards.know([queue])
       await run(shards.of(queue), 'pause', [queue, paused ? 1 : 0])
     },
     cancel: (id, reason) => cancel(run, shards, refuseWhenClosed, id, reason),
@@ -55,11 +56,9 @@ async function get(run: Run, shards: Shards, refuse: () => void, id: JobId): Pro
   refuse()
   const packed = packKnown(id)
   if (packed === null) return null
-  for (const shard of shards.all()) {
-    const [record] = await readJobs(run, shard, [packed])
-    if (record !== undefined) return record
-  }
-  return null
+  const all = await shards.all()
+  const found = await Promise.all(all.map((shard) => readJobs(run, shard, [packed])))
+  return found.flat()[0] ?? null
 }
 
 async function list(
@@ -77,7 +76,8 @@ async function list(
 }
 
 async function queues(run: Run, shards: Shards): Promise<QueueStatus[]> {
-  const rows = await Promise.all(shards.all().map((shard) => run<QueueRow[]>(shard, 'queues', [])))
+  const all = await shards.all()
+  const rows = await Promise.all(all.map((shard) => run<QueueRow[]>(shard, 'queues', [])))
   return rows
     .flat()
     .map(statusOf)
@@ -104,12 +104,11 @@ async function cancel(
   refuse()
   const packed = packKnown(id)
   if (packed === null) return 'missing'
-  for (const shard of shards.all()) {
-    const letter = await run<string>(shard, 'change', ['cancel', JSON.stringify(reason), '', packed])
-    const answer = CANCELLED[letter]
-    if (answer !== undefined) return answer
-  }
-  return 'missing'
+  const args = ['cancel', JSON.stringify(reason), '', packed]
+  const all = await shards.all()
+  const letters = await Promise.all(all.map((shard) => run<string>(shard, 'change', args)))
+  // One shard has it, if any.
+  return letters.flatMap((letter) => CANCELLED[letter] ?? [])[0] ?? 'missing'
 }
 
 interface ChangeRequest {

@@ -1,16 +1,28 @@
 /** Whether a server can be used, as asked at the opening. INFO tells all of it; CONFIG is forbidden by many providers. */
 import { HoldfastError } from '../../errors.ts'
 import type { Executor } from './executor.ts'
-import { unreachable } from './server-errors.ts'
+import { notACluster, unreachable } from './server-errors.ts'
 
 export interface BootRules {
   readonly allowEviction: boolean
-  readonly onNotice: (line: string) => void
+  readonly onNotice: (line: string) => unknown
 }
 
 const OLDEST = [6, 2] as const
 
 export async function checkServer(executor: Executor, rules: BootRules): Promise<void> {
+  await checkNode(executor, rules, 'alone')
+}
+
+/** Each node that has something; what is worth a word of several is said once. */
+export async function checkCluster(nodes: readonly Executor[], rules: BootRules): Promise<void> {
+  const told = new Set<string>()
+  const onNotice = (line: string): unknown => told.add(line)
+  await Promise.all(nodes.map((node) => checkNode(node, { ...rules, onNotice }, 'cluster')))
+  for (const line of told) rules.onNotice(line)
+}
+
+async function checkNode(executor: Executor, rules: BootRules, expected: 'alone' | 'cluster'): Promise<void> {
   const facts = await askServer(executor)
   if (facts === null) {
     rules.onNotice(
@@ -19,6 +31,7 @@ export async function checkServer(executor: Executor, rules: BootRules): Promise
     return
   }
   refuseUnusable(facts)
+  refuseOtherMode(facts, expected)
   checkEviction(facts.get('maxmemory_policy'), rules)
   if (facts.get('aof_enabled') === '0') {
     rules.onNotice(
@@ -55,18 +68,19 @@ function refuseUnusable(facts: ReadonlyMap<string, string>): void {
       hint: 'Upgrade the server, or use another one.',
     })
   }
-  if (facts.get('redis_mode') === 'cluster' || facts.get('cluster_enabled') === '1') {
-    throw new HoldfastError(
-      'HF_BAD_STORE',
-      'The server is part of a Redis Cluster, which is not supported yet.',
-      {
-        hint: 'Use a Redis without Cluster, or PostgreSQL.',
-      },
-    )
-  }
   // Both pass by themselves, so they are worth another try.
   if (facts.get('loading') === '1') throw unreachable('Redis is still loading its data.')
   if (facts.get('role') === 'slave') throw unreachable('The server is a replica, which takes no writes.')
+}
+
+function refuseOtherMode(facts: ReadonlyMap<string, string>, expected: 'alone' | 'cluster'): void {
+  const isCluster = facts.get('redis_mode') === 'cluster' || facts.get('cluster_enabled') === '1'
+  if (isCluster === (expected === 'cluster')) return
+  throw isCluster
+    ? new HoldfastError('HF_BAD_STORE', 'The server is part of a Redis Cluster.', {
+        hint: "Say so in the URL: 'redis-cluster://host:6379'.",
+      })
+    : notACluster()
 }
 
 function checkEviction(policy: string | undefined, { allowEviction, onNotice }: BootRules): void {

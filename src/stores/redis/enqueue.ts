@@ -39,6 +39,7 @@ async function send(
   flush: readonly [lane: string, seq: number],
 ): Promise<FlushAnswers> {
   const parts = [...byShard(shards, jobs)]
+  await shards.know(parts.flatMap(([, [first]]) => first?.queue ?? []))
   const answered = await Promise.all(
     parts.map(async ([shard, mine]) => [mine, await sendPart(run, shard, mine, flush)] as const),
   )

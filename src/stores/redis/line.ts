@@ -12,7 +12,8 @@ import { closed, unreachable } from './server-errors.ts'
 export interface LineParts {
   readonly load: () => Promise<RedisModule>
   readonly url: string | null
-  readonly connection: ClientOptions
+  /** Asked anew for each connection where it is a function. */
+  readonly connection: ClientOptions | (() => ClientOptions)
   readonly clock: Clock
   readonly random: Random
   /** Called with each new client before it connects. */
@@ -126,7 +127,7 @@ export class Line {
 
   #create({ Redis }: RedisModule): RedisClient {
     const { url, connection } = this.#parts
-    const options = { ...connection, ...FIXED }
+    const options = { ...(typeof connection === 'function' ? connection() : connection), ...FIXED }
     return url === null ? new Redis(options) : new Redis(url, options)
   }
 }

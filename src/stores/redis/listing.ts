@@ -77,14 +77,25 @@ function matches(record: JobRecord, { states, queues, names }: JobFilter): boole
 /** The first of them all, sorted and each once. */
 async function candidatesOf(run: Run, shards: Shards, page: Page): Promise<Candidate[]> {
   const first = new First(page.order)
-  for (const shard of shards.all()) {
+  for (const shard of await shards.all()) {
     if (page.filter.ids !== undefined) {
-      for (const id of page.filter.ids) first.add(packKnown(id), shard, page.after)
+      const ids = page.filter.ids.flatMap((id) => packKnown(id) ?? [])
+      for (const id of await present(run, shard, ids)) first.add(id, shard, page.after)
     } else {
       for (const set of await setsOf(run, shard, page.filter)) await addAll(run, shard, set, page, first)
     }
   }
   return first.take()
+}
+
+async function present(run: Run, shard: Shard, ids: readonly PackedId[]): Promise<readonly PackedId[]> {
+  const found: PackedId[] = []
+  for (let at = 0; at < ids.length; at += READ_AT_ONCE) {
+    const some = ids.slice(at, at + READ_AT_ONCE)
+    const there = await run<number[]>(shard, 'present', some)
+    found.push(...some.filter((_, index) => there[index] === 1))
+  }
+  return found
 }
 
 async function addAll(run: Run, shard: Shard, set: string, page: Page, first: First): Promise<void> {
@@ -137,8 +148,8 @@ class First {
     this.#up = order === 'up'
   }
 
-  add(id: PackedId | null, shard: Shard, after: PackedId | null): void {
-    if (id === null || (after !== null && (this.#up ? id <= after : id >= after))) return
+  add(id: PackedId, shard: Shard, after: PackedId | null): void {
+    if (after !== null && (this.#up ? id <= after : id >= after)) return
     this.#held.set(id, shard)
     if (this.#held.size >= 2 * HELD) this.#held = new Map(this.#sorted())
   }

@@ -15,10 +15,28 @@ test('a URL is enough', () => {
   })
 })
 
+test('the URL of a cluster names its nodes and who we are', () => {
+  const {
+    cluster,
+    connection,
+    url: single,
+  } = readRedisOptions({
+    url: 'rediss-cluster://user:s%40crt@one:7000?node=two&node=[::1]:7002',
+  })
+  expect(single).toBeNull()
+  expect(connection).toEqual({ username: 'user', password: 's@crt', tls: {} })
+  expect(cluster).toEqual([
+    { host: 'one', port: 7000 },
+    { host: 'two', port: 6379 },
+    { host: '::1', port: 7002 },
+  ])
+})
+
 test.each<[string, object]>([
   ['neither a URL nor a connection', {}],
   ['a URL of something else', { url: 'http://127.0.0.1' }],
   ['a URL that is none', { url: 'redis://' }],
+  ['a node that is none', { url: 'redis-cluster://one?node=two/3' }],
   ['a prefix with a hash tag', { url, prefix: 'a{b}' }],
   ['an empty prefix', { url, prefix: '' }],
   ['no time for a command', { url, commandTimeoutMs: 0 }],
@@ -38,6 +56,9 @@ test('no password is ever shown', () => {
   )
 })
 
-test.each(['redis://host:6379/2', 'rediss://user:secret@host'])('the store of %s is this one', (source) => {
-  expect(storeFrom(source, systemClock, systemRandom).kind).toBe('redis')
-})
+test.each(['redis://host:6379/2', 'rediss://user:secret@host', 'redis-cluster://host?node=other:1'])(
+  'the store of %s is this one',
+  (source) => {
+    expect(storeFrom(source, systemClock, systemRandom).kind).toBe('redis')
+  },
+)

@@ -1,8 +1,12 @@
 import { HoldfastError } from '../../errors.ts'
+import { readClusterUrl, type NodeAddress } from './cluster/cluster-url.ts'
 import type { ClientOptions } from './driver.ts'
 
 export interface RedisStoreOptions {
-  /** `redis://user:password@host:6379/0`, or `rediss://…` for TLS. */
+  /**
+   * `redis://user:password@host:6379/0`, or `rediss://…` for TLS. A Redis Cluster: `redis-cluster://` or
+   * `rediss-cluster://` and any of its nodes; more of them with `?node=host:6379`, should that one be away.
+   */
   readonly url?: string
   /** How to connect, as ioredis takes it, instead of a URL or beside it: host, port, password, tls, sentinels … */
   readonly connection?: ClientOptions
@@ -19,6 +23,8 @@ export interface RedisStoreOptions {
 export interface RedisSettings {
   readonly url: string | null
   readonly connection: ClientOptions
+  /** Nodes of a cluster to begin with; null for a Redis that is not one. */
+  readonly cluster: readonly NodeAddress[] | null
   readonly prefix: string
   readonly commandTimeoutMs: number
   readonly allowEviction: boolean
@@ -58,8 +64,7 @@ export function readRedisOptions(options: RedisStoreOptions): RedisSettings {
     throw bad('commandTimeoutMs', commandTimeoutMs, 'a number of milliseconds above 0')
   if (typeof allowEviction !== 'boolean') throw bad('allowEviction', allowEviction, 'true or false')
   return {
-    url: url ?? null,
-    connection: connection ?? {},
+    ...placeOf(url ?? null, connection ?? {}),
     prefix,
     commandTimeoutMs,
     allowEviction,
@@ -67,8 +72,26 @@ export function readRedisOptions(options: RedisStoreOptions): RedisSettings {
   }
 }
 
-function isRedisUrl(url: unknown): boolean {
-  return typeof url === 'string' && /^rediss?:\/\/./.test(url) && URL.canParse(url)
+const SINGLE = /^rediss?:\/\/./
+const CLUSTER = /^rediss?-cluster:\/\/./
+
+/** Of whatever kind. */
+function isRedisUrl(url: unknown): url is string {
+  return typeof url === 'string' && (SINGLE.test(url) || CLUSTER.test(url)) && URL.canParse(url)
+}
+
+function placeOf(
+  url: string | null,
+  connection: ClientOptions,
+): Pick<RedisSettings, 'url' | 'connection' | 'cluster'> {
+  if (url === null || !CLUSTER.test(url)) return { url, connection, cluster: null }
+  const { seeds, options } = readClusterUrl(url)
+  if (seeds === null)
+    throw refused(
+      'The url of the Redis store names a node that cannot be read.',
+      "Use the form 'redis-cluster://user:password@host:6379?node=host:6379'.",
+    )
+  return { url: null, connection: { ...options, ...connection }, cluster: seeds }
 }
 
 function bad(option: string, value: unknown, accepted: string): HoldfastError {

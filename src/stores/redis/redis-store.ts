@@ -1,14 +1,20 @@
-/** The store on a Redis server, version 6.2 or newer (or Valkey), without Cluster. */
+/** The store on a Redis server, version 6.2 or newer (or Valkey), or on a Redis Cluster. */
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
-import { Pulses } from '../pulse/pulse.ts'
+import { Pulses, type PulseParts } from '../pulse/pulse.ts'
 import type { Store } from '../store.ts'
-import { checkServer } from './boot.ts'
+import { checkCluster, checkServer } from './boot.ts'
+import { ClusterExecutor } from './cluster/cluster-executor.ts'
+import { clusterLayout } from './cluster/cluster-layout.ts'
+import type { NodeAddress } from './cluster/cluster-url.ts'
+import { Topology } from './cluster/topology.ts'
 import { loadIoredis } from './driver.ts'
-import { LineExecutor } from './executor.ts'
-import { Line } from './line.ts'
-import { readRedisOptions, type RedisStoreOptions } from './options.ts'
+import { LineExecutor, type Executor } from './executor.ts'
+import { oneShardLayout, type Layout } from './layout.ts'
+import { Line, type LineParts } from './line.ts'
+import { readRedisOptions, type RedisSettings, type RedisStoreOptions } from './options.ts'
 import { redisThread } from './pulse/start-pulse.ts'
+import type { Run } from './run.ts'
 import { scriptStore } from './script-store.ts'
 import { readScripts, type Scripts } from './scripts.ts'
 import { channelOf, oneShard } from './shards.ts'
@@ -20,24 +26,22 @@ export function redisStore(options: RedisStoreOptions): Store {
 
 /** With scripts that the caller rendered: for tests that set the store's clock. */
 export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): Store {
-  const { url, connection, prefix, commandTimeoutMs, allowEviction, onNotice } = readRedisOptions(options)
-  const line = { load: loadIoredis, url, connection, clock: systemClock, random: systemRandom }
-  const executor = new LineExecutor(new Line(line), systemClock, commandTimeoutMs)
-  const shards = oneShard(prefix)
-  const renew = scripts.get('renew')
-  const thread = redisThread({ url, connection, renew, control: shards.control })
-  const pulses = new Pulses({ thread, clock: systemClock, onNotice })
+  const settings = readRedisOptions(options)
+  const { cluster, prefix, onNotice } = settings
+  const { executor, subscriber, layout, check } =
+    cluster === null ? single(settings) : many(settings, cluster)
+  const pulses = new Pulses({ thread: threadFor(settings, scripts), clock: systemClock, onNotice })
   let checked: Promise<void> | undefined
   const store = scriptStore({
     executor,
     scripts,
-    shards,
-    wakeUps: new WakeUps(line, channelOf(prefix)),
+    layout: (run) => layout(prefix, run),
+    wakeUps: new WakeUps(subscriber, channelOf(prefix)),
     clock: systemClock,
     random: systemRandom,
     async check() {
       executor.refuseWhenClosed()
-      checked ??= checkServer(executor, { allowEviction, onNotice }).catch((error: unknown) => {
+      checked ??= check().catch((error: unknown) => {
         // The next call tries again.
         checked = undefined
         throw error
@@ -51,5 +55,50 @@ export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): St
     close: async () => {
       await Promise.all([pulses.close(), store.close()])
     },
+  }
+}
+
+/** What leads to the servers. */
+interface Way {
+  readonly executor: Executor
+  /** For a connection that only listens. */
+  readonly subscriber: LineParts
+  readonly layout: (prefix: string, run: Run) => Layout
+  readonly check: () => Promise<void>
+}
+
+function threadFor(
+  { cluster, url, connection, prefix }: RedisSettings,
+  scripts: Scripts,
+): PulseParts['thread'] {
+  // A worker is renewed in the shard of each queue that it claims from, and only the main thread knows which those are.
+  if (cluster !== null) return { missing: 'there is none on a Redis Cluster yet' }
+  return redisThread({ url, connection, renew: scripts.get('renew'), control: oneShard(prefix).control })
+}
+
+const TOOLS = { load: loadIoredis, clock: systemClock, random: systemRandom }
+
+function single(settings: RedisSettings): Way {
+  const { url, connection, commandTimeoutMs } = settings
+  const line: LineParts = { ...TOOLS, url, connection }
+  const executor = new LineExecutor(new Line(line), systemClock, commandTimeoutMs)
+  return { executor, subscriber: line, layout: oneShardLayout, check: () => checkServer(executor, settings) }
+}
+
+function many(settings: RedisSettings, seeds: readonly NodeAddress[]): Way {
+  const { connection, commandTimeoutMs } = settings
+  const lineTo = (address: () => object): LineParts => ({
+    ...TOOLS,
+    url: null,
+    connection: () => ({ ...connection, ...address() }),
+  })
+  const connect = (address: NodeAddress): Executor =>
+    new LineExecutor(new Line(lineTo(() => address)), systemClock, commandTimeoutMs)
+  const topology = new Topology(seeds, connect)
+  return {
+    executor: new ClusterExecutor(topology, systemClock, commandTimeoutMs),
+    subscriber: lineTo(() => topology.anyAddress()),
+    layout: clusterLayout,
+    check: async () => checkCluster(await topology.primaries(), settings),
   }
 }

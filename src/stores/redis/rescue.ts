@@ -16,6 +16,8 @@ type OrphanRow = readonly [position: number, id: string, head: string, past: str
 
 type LeaseRow = readonly [token: string, worker: WorkerId, queue: string, jobs: readonly OrphanRow[]]
 
+type Mortals = readonly [mortal: readonly WorkerId[], others: readonly WorkerId[]]
+
 interface Decided {
   readonly row: OrphanRow
   readonly outcome: CrashOutcome
@@ -26,12 +28,24 @@ const TO: Readonly<Record<string, RescuedJob['to']>> = { s: 'scheduled', d: 'dea
 
 export async function rescue(run: Run, shards: Shards, random: Random, limit: number): Promise<RescueAnswer> {
   const jobs: RescuedJob[] = []
-  for (const shard of shards.all()) {
+  const all = await shards.all()
+  for (const shard of all) {
     if (jobs.length < limit) jobs.push(...(await rescueFrom(run, shard, random, limit - jobs.length)))
   }
-  // Last, when nothing of theirs is left anywhere.
-  const workers = await run<WorkerId[]>(shards.control, 'bury', [])
-  return { workers, jobs }
+  return { workers: await bury(run, shards, all), jobs }
+}
+
+/** Workers of which nothing is left anywhere. Control is last: it tells who is known at all. */
+async function bury(run: Run, { control }: Shards, all: readonly Shard[]): Promise<readonly WorkerId[]> {
+  const queues = all.filter((shard) => shard !== control)
+  if (queues.length === 0) return run(control, 'bury', [])
+  const places = [...queues, control]
+  const known = await Promise.all(places.map((shard) => run<Mortals>(shard, 'mortals', [])))
+  const others = new Set(known.flatMap(([, living]) => living))
+  const mortal = new Set(known.flatMap(([dead]) => dead).filter((worker) => !others.has(worker)))
+  if (mortal.size === 0) return []
+  await Promise.all(queues.map((shard) => run(shard, 'bury', [...mortal])))
+  return run(control, 'bury', [...mortal])
 }
 
 async function rescueFrom(run: Run, shard: Shard, random: Random, limit: number): Promise<RescuedJob[]> {

@@ -1,30 +1,34 @@
 /**
- * Schedules: "last next spec", - for none. A slot is fired in one script with its job. On a cluster, where a schedule
- * and its job's queue are different shards, this will take two steps and an outbox between them.
+ * Schedules: "last next spec", - for none. A slot is fired in one script with its job; on a cluster, where a schedule and
+ * its job's queue are different shards, see `cluster/outbox.ts`.
  */
 import type { Schedules, StoredSchedule } from '../store.ts'
 import { keyedJob, refusalOf } from './enqueue.ts'
-import type { Executor } from './executor.ts'
 import type { Run } from './run.ts'
 import type { Shards } from './shards.ts'
 
-type Fired = Awaited<ReturnType<Schedules['fire']>>
+type Fire = Schedules['fire']
 
-export function redisSchedules(executor: Executor, run: Run, { control }: Shards): Schedules {
-  const key = `${control.keys[0]}schedules`
+export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Schedules {
   return {
     async put({ id, spec, nextSlot }) {
       await run(control, 'put_schedule', [id, nextSlot ?? '', spec])
     },
-    remove: async (id) => (await executor.command('HDEL', [key, id])) === 1,
+    remove: async (id) => (await run<number>(control, 'remove_schedule', [id])) === 1,
     list: async () => readAll(await run<string[]>(control, 'list_schedules', [])),
-    async fire(id, slot, nextSlot, job) {
-      try {
-        return await run<Fired>(control, 'fire', [id, slot, nextSlot ?? '', ...keyedJob(job)])
-      } catch (error) {
-        throw refusalOf(error)
-      }
-    },
+    fire,
+  }
+}
+
+/** Where the schedule and all queues are in one shard. */
+export function fireAtOnce(run: Run, { control }: Shards): Fire {
+  return async (id, slot, nextSlot, job) => {
+    try {
+      const args = [id, slot, nextSlot ?? '', ...keyedJob(job)]
+      return await run<Awaited<ReturnType<Fire>>>(control, 'fire', args)
+    } catch (error) {
+      throw refusalOf(error)
+    }
   }
 }
 

@@ -2,33 +2,24 @@
  * The contract of `store.ts` in Lua, over any executor. Each method is one script on a shard, and the work itself is
  * done by the files of `lua/`: read those to know what happens.
  */
-import type { Token } from '../../job/ids.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
-import {
-  MAX_LOG_LINES,
-  type HeartbeatAnswer,
-  type HeartbeatRequest,
-  type Report,
-  type Store,
-} from '../store.ts'
+import type { Store } from '../store.ts'
 import { redisAdmin } from './admin.ts'
-import { Cycles } from './cycle.ts'
-import type { RedisValue } from './driver.ts'
 import { enqueue } from './enqueue.ts'
 import type { Executor } from './executor.ts'
 import { Lanes } from './lanes.ts'
+import type { Layout } from './layout.ts'
 import type { Run } from './run.ts'
 import { redisSchedules } from './schedules.ts'
 import type { Scripts } from './scripts.ts'
-import type { Shards } from './shards.ts'
 import { redisUpkeep } from './upkeep.ts'
 import type { WakeUps } from './wake-ups.ts'
 
 export interface ScriptStoreParts {
   readonly executor: Executor
   readonly scripts: Scripts
-  readonly shards: Shards
+  readonly layout: (run: Run) => Layout
   readonly wakeUps: WakeUps
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly random: Random
@@ -36,19 +27,13 @@ export interface ScriptStoreParts {
   readonly check: () => Promise<void>
 }
 
-type HeartbeatRow = readonly [
-  alive: number,
-  tokens: readonly string[],
-  cancels: readonly (readonly [token: string, position: number, reason: string])[],
-]
-
 export function scriptStore(parts: ScriptStoreParts): Store {
-  const { executor, scripts, shards, wakeUps, clock, random } = parts
+  const { executor, scripts, wakeUps, clock, random } = parts
   const run: Run = async <Answer>(...[shard, name, args]: Parameters<Run>) =>
     (await executor.script(scripts.get(name), shard.keys, args)) as Answer
   const refuseWhenClosed = (): void => executor.refuseWhenClosed()
+  const { shards, workerCalls, fire, drain } = parts.layout(run)
   const lanes = new Lanes(clock, random)
-  const cycles = new Cycles(run, shards)
   return {
     kind: 'redis',
     open: () => parts.check(),
@@ -59,46 +44,17 @@ export function scriptStore(parts: ScriptStoreParts): Store {
       refuseWhenClosed()
       return enqueue(run, shards, lanes, flush)
     },
-    async register(worker, leaseMs) {
-      await run(shards.control, 'register', [worker, Math.round(leaseMs)])
-    },
-    async retire(worker) {
-      await run(shards.control, 'retire', [worker])
-    },
-    cycle: (request) => cycles.cycle(request),
-    heartbeat: (request) => heartbeat(run, shards, request),
+    register: (worker, leaseMs) => workerCalls.register(worker, leaseMs),
+    retire: (worker) => workerCalls.retire(worker),
+    cycle: (request) => workerCalls.cycle(request),
+    heartbeat: (request) => workerCalls.heartbeat(request),
     async report(worker, reports) {
-      await run(shards.control, 'report', [worker, MAX_LOG_LINES, ...reports.flatMap(packReport)])
+      refuseWhenClosed()
+      await workerCalls.report(worker, reports)
     },
     subscribe: (listener) => wakeUps.subscribe(listener),
-    upkeep: redisUpkeep(run, shards, random),
-    schedules: redisSchedules(executor, run, shards),
+    upkeep: redisUpkeep(run, shards, drain, random),
+    schedules: redisSchedules(run, shards, fire),
     admin: redisAdmin(run, shards, refuseWhenClosed),
   }
-}
-
-async function heartbeat(
-  run: Run,
-  { control }: Shards,
-  { worker, strangers }: HeartbeatRequest,
-): Promise<HeartbeatAnswer> {
-  const [alive, tokens, cancels] = await run<HeartbeatRow>(control, 'heartbeat', [worker, ...strangers])
-  return {
-    alive: alive === 1,
-    tokens: tokens.map(tokenOf),
-    cancelled: cancels.map(([token, position, reason]) => ({
-      token: tokenOf(token),
-      position,
-      reason: JSON.parse(reason) as string | null,
-    })),
-  }
-}
-
-function tokenOf(text: string): Token {
-  return Number(text) as Token
-}
-
-function packReport({ token, position, progress, log }: Report): RedisValue[] {
-  const lines = log.slice(-MAX_LOG_LINES).map((line) => JSON.stringify(line))
-  return [token, position, progress === null ? '' : JSON.stringify(progress), lines.length, ...lines]
 }

@@ -43,6 +43,7 @@ export function explain(error: unknown): Error {
       cause: error,
     })
   }
+  if (/cluster support disabled/i.test(error.message)) return notACluster(error)
   if (TRANSIENT.some((code) => has(error, code))) return unreachable(`Redis said: ${error.message}`, error)
   return error
 }
@@ -54,6 +55,13 @@ function has({ message }: Error, code: string): boolean {
 
 export function unreachable(message: string, cause?: unknown): HoldfastError {
   return new HoldfastError('HF_STORE_UNREACHABLE', message, cause === undefined ? {} : { cause })
+}
+
+export function notACluster(cause?: unknown): HoldfastError {
+  return new HoldfastError('HF_BAD_STORE', 'The server is not part of a Redis Cluster.', {
+    hint: "Leave that out of the URL: 'redis://host:6379'.",
+    ...(cause === undefined ? {} : { cause }),
+  })
 }
 
 export function closed(): HoldfastError {

@@ -1,6 +1,7 @@
 import type { Random } from '../../std/random.ts'
-import { FLUSH_MEMORY_MS, type Retention, type Upkeep } from '../store.ts'
+import { FLUSH_MEMORY_MS, type Upkeep } from '../store.ts'
 import { rescue } from './rescue.ts'
+import { prune } from './retention.ts'
 import type { Run } from './run.ts'
 import type { Shard, Shards } from './shards.ts'
 
@@ -9,18 +10,20 @@ const LANE_MEMORY_MS = 2 * FLUSH_MEMORY_MS
 const MOST_SWEEPS = 50
 const WORTH_MORE = 100
 
-export function redisUpkeep(run: Run, shards: Shards, random: Random): Upkeep {
+export function redisUpkeep(run: Run, shards: Shards, drain: () => Promise<void>, random: Random): Upkeep {
   /** Where the sweeps of each shard stand. */
   const cursors = new Map<Shard, readonly string[]>()
   return {
-    promote: (limit) => promote(run, shards, limit),
+    async promote(limit) {
+      await drain()
+      return promote(run, shards, limit)
+    },
     rescue: (limit) => rescue(run, shards, random, limit),
     async prune(retention, limit) {
-      let pruned = 0
-      for (const shard of shards.all()) {
-        if (pruned < limit) pruned += await run<number>(shard, 'prune', pruneArgs(retention, limit - pruned))
+      const all = await shards.all()
+      const pruned = await prune(run, all, retention, limit)
+      for (const shard of all)
         cursors.set(shard, await sweep(run, shard, cursors.get(shard) ?? ['0', '0', '0']))
-      }
       return { pruned }
     },
     lead: async (candidate, ttlMs) =>
@@ -49,15 +52,10 @@ async function promote(
 ): Promise<{ promoted: number; nextInMs: number | null }> {
   let promoted = 0
   let nextInMs: number | null = null
-  for (const shard of shards.all()) {
+  for (const shard of await shards.all()) {
     const [moved, next] = await run<[number, string]>(shard, 'promote', [limit - promoted])
     promoted += moved
     if (next !== '') nextInMs = Math.min(nextInMs ?? Infinity, Number(next))
   }
   return { promoted, nextInMs }
-}
-
-function pruneArgs(retention: Retention, limit: number): (string | number)[] {
-  const { completedMs, deadMs, cancelledMs, maxCompleted, maxDead, maxCancelled } = retention
-  return [limit, completedMs, maxCompleted ?? '', deadMs, maxDead ?? '', cancelledMs, maxCancelled ?? '']
 }

@@ -1,6 +1,5 @@
 -- In front of every script: the keys of the shard, the time, and what they all use.
--- KEYS[1] is the shard's base; all names are computed from it. In a cluster the others follow, so that a key that has
--- moved away is refused rather than taken for absent.
+-- KEYS[1] is the shard's base; all names are computed from it. No key has that name alone: see cluster/queue-shards.ts.
 local B = KEYS[1]
 local time = redis.call('TIME')
 -- The store's one clock; tests render this line for another time.

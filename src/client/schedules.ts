@@ -1,0 +1,214 @@
+/**
+ * Schedules as users hold them. They are kept in the store, so that every process sees the same; whoever leads fires them
+ * (see `maintenance/scheduler.ts`), this only writes and reads them.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { JobDefinition } from '../job/definition.ts'
+import type { Events } from '../job/events.ts'
+import type { Ids } from '../job/ids.ts'
+import { readUnique } from '../job/unique.ts'
+import {
+  readRules,
+  readScheduleId,
+  type CatchUp,
+  type Overlap,
+  type Rules,
+  type ScheduleSpec,
+} from '../scheduler/spec.ts'
+import { readStored, writeSpec, type JobTemplate, type ScheduleFacts } from '../scheduler/stored.ts'
+import { slotsOf, type Timing } from '../scheduler/timing.ts'
+import type { Clock } from '../std/clock.ts'
+import type { Emitter } from '../std/emitter.ts'
+import type { Connection } from './connection.ts'
+import type { Enqueuer } from './enqueuer.ts'
+
+/** A schedule as it was when it was read. */
+export interface Schedule {
+  readonly id: string
+  /** The name of the job that it enqueues. */
+  readonly job: string
+  readonly queue: string
+  /** `every` in ms, or a cron pattern with its zone. */
+  readonly timing: Timing
+  readonly catchUp: CatchUp
+  readonly overlap: Overlap
+  readonly paused: boolean
+  /** The newest slot that was fired. */
+  readonly lastSlot: Date | null
+  /** The slot that comes next; in the past where it is late. */
+  readonly nextSlot: Date | null
+  /** By how much the next slot is late; 0 where it is not. */
+  readonly lateMs: number
+  /** The slots to come. @default 5 */
+  next(count?: number): readonly Date[]
+  /** No slot fires until it is resumed; those that come meanwhile are not made up for. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Enqueues its job at once, beside its slots; resolves to the job's id. */
+  run(): Promise<string>
+  /** Forgets it; jobs that it has enqueued stay. False where it is gone already. */
+  remove(): Promise<boolean>
+}
+
+/** `hf.schedules` */
+export interface Schedules {
+  list(): Promise<readonly Schedule[]>
+  get(id: string): Promise<Schedule | null>
+}
+
+/** What it needs of its holdfast(); read anew each time, as a test may move it into another world. */
+interface Surroundings {
+  readonly clock: Pick<Clock, 'now'>
+  readonly ids: Ids
+  readonly connection: Connection
+  readonly enqueuer: Enqueuer
+  readonly events: Emitter<Events>
+  jobNamed(name: string): JobDefinition
+}
+
+const MOST_NEXT = 1_000
+
+export class ScheduleBook implements Schedules {
+  readonly #core: Surroundings
+  /** Those that stand in job definitions, by the job's name. */
+  readonly #declared = new Map<string, ScheduleSpec>()
+
+  constructor(core: Surroundings) {
+    this.#core = core
+  }
+
+  /** Refuses what cannot work at once; it is stored when a worker starts that runs the job. */
+  declare(job: string, spec: ScheduleSpec): void {
+    readRules(spec)
+    this.#declared.set(job, spec)
+  }
+
+  /** Stores what the definitions of these jobs say. */
+  async putDeclared(jobs: Iterable<string>): Promise<void> {
+    for (const job of jobs) {
+      const spec = this.#declared.get(job)
+      if (spec !== undefined) await this.put(job, job, spec)
+    }
+  }
+
+  /** Creates or changes one. What it has fired stays fired, and it stays paused. */
+  async put(job: string, id: string, spec: ScheduleSpec): Promise<void> {
+    readScheduleId(id)
+    const rules = readRules(spec)
+    const template = await this.#template(job, id, rules, spec)
+    const stored = await this.#find(id)
+    if (stored !== undefined && stored.job.name !== job) {
+      throw new HoldfastError(
+        'HF_SCHEDULE_TAKEN',
+        `Schedule "${id}" is one of job "${stored.job.name}", not of "${job}".`,
+      )
+    }
+    const { seed = this.#core.ids.job(), paused = false } = stored ?? {}
+    const isSame = stored !== undefined && JSON.stringify(stored.timing) === JSON.stringify(rules.timing)
+    // Slots that are due already stay due: a deploy must not swallow them.
+    const nextSlot = isSame ? stored.nextSlot : this.#nextOf(rules.timing)
+    await this.#write({ ...rules, id, job: template, paused, seed, nextSlot, lastSlot: null })
+  }
+
+  async remove(job: string, id: string): Promise<boolean> {
+    const stored = await this.#find(readScheduleId(id))
+    return stored?.job.name === job && this.#remove(id)
+  }
+
+  async list(): Promise<readonly Schedule[]> {
+    return (await this.#all()).map((facts) => this.#schedule(facts)).sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  async get(id: string): Promise<Schedule | null> {
+    const facts = await this.#find(readScheduleId(id))
+    return facts === undefined ? null : this.#schedule(facts)
+  }
+
+  async #template(job: string, id: string, { overlap }: Rules, spec: ScheduleSpec): Promise<JobTemplate> {
+    const definition = this.#core.jobNamed(job)
+    const { input, options = {} } = spec
+    const {
+      id: _id,
+      due: _due,
+      ...template
+    } = await this.#core.enqueuer.prepare({ definition, input, options })
+    if (overlap !== 'skip') return template
+    return { ...template, unique: readUnique(job, { key: `schedule ${id}`, while: 'unfinished' }) }
+  }
+
+  #schedule(facts: ScheduleFacts): Schedule {
+    const { id, job, timing, catchUp, overlap, paused, lastSlot, nextSlot } = facts
+    return {
+      id,
+      job: job.name,
+      queue: job.queue,
+      timing,
+      catchUp,
+      overlap,
+      paused,
+      lastSlot: lastSlot === null ? null : new Date(lastSlot),
+      nextSlot: nextSlot === null ? null : new Date(nextSlot),
+      lateMs: nextSlot === null || paused ? 0 : Math.max(0, this.#core.clock.now() - nextSlot),
+      next: (count = 5) => this.#upcoming(timing, count),
+      pause: () => this.#setPaused(id, true),
+      resume: () => this.#setPaused(id, false),
+      run: () => this.#run(facts),
+      remove: () => this.#remove(id),
+    }
+  }
+
+  #upcoming(timing: Timing, count: number): Date[] {
+    const next = slotsOf(timing)
+    const found: Date[] = []
+    let at: number | null = this.#core.clock.now()
+    while (found.length < Math.min(count, MOST_NEXT)) {
+      at = next(at)
+      if (at === null) break
+      found.push(new Date(at))
+    }
+    return found
+  }
+
+  async #setPaused(id: string, paused: boolean): Promise<void> {
+    const facts = await this.#find(id)
+    if (facts === undefined)
+      throw new HoldfastError('HF_NO_SCHEDULE', `There is no schedule "${id}" any more.`)
+    if (facts.paused === paused) return
+    const nextSlot = paused ? facts.nextSlot : this.#nextOf(facts.timing)
+    await this.#write({ ...facts, paused, nextSlot })
+    this.#core.events.emit(paused ? 'schedule.paused' : 'schedule.resumed', { schedule: id })
+  }
+
+  async #run({ job }: ScheduleFacts): Promise<string> {
+    const { enqueuer, ids } = this.#core
+    const answer = await enqueuer.prepared({ ...job, id: ids.job(), due: { inMs: 0 } })
+    return answer.id
+  }
+
+  #remove(id: string): Promise<boolean> {
+    return this.#core.connection.persist(`remove schedule "${id}"`, (store) => store.schedules.remove(id))
+  }
+
+  async #write(facts: ScheduleFacts): Promise<void> {
+    const { id, nextSlot } = facts
+    const spec = writeSpec(facts)
+    await this.#core.connection.persist(`store schedule "${id}"`, (store) =>
+      store.schedules.put({ id, spec, nextSlot }),
+    )
+  }
+
+  #nextOf(timing: Timing): number | null {
+    return slotsOf(timing)(this.#core.clock.now())
+  }
+
+  async #find(id: string): Promise<ScheduleFacts | undefined> {
+    return (await this.#all()).find((facts) => facts.id === id)
+  }
+
+  async #all(): Promise<readonly ScheduleFacts[]> {
+    const stored = await this.#core.connection.persist('read the schedules', (store) =>
+      store.schedules.list(),
+    )
+    return stored.flatMap((one) => readStored(one) ?? [])
+  }
+}

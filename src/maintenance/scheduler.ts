@@ -1,0 +1,117 @@
+/**
+ * Fires schedules. Which slots there are is arithmetic that every process does alike; that each fires once is the store's
+ * doing: it takes a slot only if it is later than the last, and writes the job in the same step. So it does no harm
+ * where two lead for a moment.
+ */
+import type { Core } from '../client/core.ts'
+import { dueSlots } from '../scheduler/due.ts'
+import { readStored, slotJobId, writeSpec, type ScheduleFacts } from '../scheduler/stored.ts'
+import { slotsOf, type NextSlot, type Timing } from '../scheduler/timing.ts'
+import { AT_ONCE_MS, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
+
+/** A schedule that is made or changed elsewhere is seen within this time; the first of all within the other. */
+const LONGEST_NAP_MS = 1_000
+const NAP_WITHOUT_ANY_MS = 5_000
+/** A slot that fires later than this is told of. */
+const LATE_MS = 2_000
+const MOST_AT_ONCE = 20
+
+export function scheduler(core: Core): Duty {
+  return {
+    name: 'fire schedules',
+    async run() {
+      const stored = await core.connection.call(
+        'read the schedules',
+        (store) => store.schedules.list(),
+        DUTY_TIMEOUT_MS,
+      )
+      const active = stored.flatMap((one) => readStored(one) ?? []).filter(({ paused }) => !paused)
+      if (active.length === 0) return { againInMs: NAP_WITHOUT_ANY_MS }
+      const naps: number[] = []
+      for (let at = 0; at < active.length; at += MOST_AT_ONCE) {
+        const some = active.slice(at, at + MOST_AT_ONCE)
+        naps.push(...(await Promise.all(some.map((schedule) => fireDue(core, schedule)))))
+      }
+      return { againInMs: Math.max(AT_ONCE_MS, Math.min(LONGEST_NAP_MS, ...naps)) }
+    },
+  }
+}
+
+/** Resolves to how long it may be left alone. */
+async function fireDue(core: Core, schedule: ScheduleFacts): Promise<number> {
+  const next = slotsAfter(schedule.timing)
+  const from = firstOpen(schedule, next)
+  if (from === null) return Infinity
+  const nowMs = core.clock.now()
+  if (from > nowMs) return from - nowMs
+  if (schedule.overlap === 'queue' && (await isBusy(core, schedule))) return LONGEST_NAP_MS
+  const due = dueSlots(schedule, next, from, nowMs)
+  if (due.skipped > 0)
+    core.events.emit('schedule.skipped', {
+      schedule: schedule.id,
+      job: schedule.job.name,
+      slots: due.skipped,
+    })
+  if (due.fire.length === 0) await moveOn(core, schedule, due.next)
+  for (const { slot, next: following } of due.fire) {
+    await fire(core, schedule, slot, following)
+    // The others wait for the end of its job.
+    if (schedule.overlap === 'queue') break
+  }
+  return due.next === null ? Infinity : due.next - core.clock.now()
+}
+
+/** The first slot that has not been fired. */
+function firstOpen({ nextSlot, lastSlot }: ScheduleFacts, next: NextSlot): number | null {
+  return nextSlot !== null && lastSlot !== null && nextSlot <= lastSlot ? next(lastSlot) : nextSlot
+}
+
+async function fire(core: Core, schedule: ScheduleFacts, slot: number, next: number | null): Promise<void> {
+  const { id, jitterMs } = schedule
+  const due = { inMs: jitterMs === 0 ? 0 : Math.floor(core.random.float() * jitterMs) }
+  const job = { ...schedule.job, id: slotJobId(schedule, slot), due }
+  const fired = await core.connection.call(
+    `fire schedule "${id}"`,
+    (store) => store.schedules.fire(id, slot, next, job),
+    DUTY_TIMEOUT_MS,
+  )
+  if (fired !== 'fired') return
+  const lateMs = Math.max(0, core.clock.now() - slot)
+  const event = { schedule: id, job: job.name, jobId: job.id, slot: new Date(slot), lateMs }
+  core.events.emit('schedule.fired', event)
+  if (lateMs > LATE_MS) core.events.emit('schedule.late', event)
+}
+
+/** Whether the job of the last slot is unfinished. */
+async function isBusy(core: Core, schedule: ScheduleFacts): Promise<boolean> {
+  const { lastSlot } = schedule
+  if (lastSlot === null) return false
+  const record = await core.connection.call(
+    'look at a job',
+    (store) => store.admin.get(slotJobId(schedule, lastSlot)),
+    DUTY_TIMEOUT_MS,
+  )
+  return record !== null && !['completed', 'dead', 'cancelled'].includes(record.state)
+}
+
+/** Past slots that nobody wants any more. */
+async function moveOn(core: Core, schedule: ScheduleFacts, nextSlot: number | null): Promise<void> {
+  const { id } = schedule
+  await core.connection.call(
+    `move schedule "${id}" on`,
+    (store) => store.schedules.put({ id, spec: writeSpec(schedule), nextSlot }),
+    DUTY_TIMEOUT_MS,
+  )
+}
+
+const compiled = new Map<string, NextSlot>()
+const MOST_COMPILED = 1_000
+
+/** Reading a pattern and its zone takes far longer than asking for a slot. */
+function slotsAfter(timing: Timing): NextSlot {
+  const key = JSON.stringify(timing)
+  const known = compiled.get(key) ?? slotsOf(timing)
+  if (compiled.size >= MOST_COMPILED) compiled.clear()
+  compiled.set(key, known)
+  return known
+}

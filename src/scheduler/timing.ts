@@ -1,0 +1,57 @@
+/**
+ * When a schedule fires: slots, as instants in ms, that every process finds alike. An interval counts from 1970 in UTC;
+ * a cron pattern is matched against local time, and what happens where local time jumps is a policy.
+ */
+import { Cron } from 'croner'
+import { Zone } from './zone.ts'
+
+/**
+ * Where clocks are put forward, local times are left out; where they are put back, local times come twice.
+ * `once`: a slot that is left out comes at the first instant after, and one that comes twice, the first time.
+ * `skip`: a slot that is left out does not come. `both`: one that comes twice comes both times.
+ */
+export type DstPolicy = 'once' | 'skip' | 'both'
+
+export type Timing =
+  | { readonly every: number }
+  | { readonly cron: string; readonly tz: string; readonly dst: DstPolicy }
+
+/** The first slot after an instant; null where none ever comes. */
+export type NextSlot = (afterMs: number) => number | null
+
+/** Of a timing that was read; see `readTiming` for what is refused. */
+export function slotsOf(timing: Timing): NextSlot {
+  if ('every' in timing) return (afterMs) => (Math.floor(afterMs / timing.every) + 1) * timing.every
+  const zone = Zone.find(timing.tz)
+  if (zone === null) throw new RangeError(`There is no time zone ${timing.tz} here.`)
+  const pattern = cronPattern(timing.cron)
+  return (afterMs) => nextMatch(pattern, zone, timing.dst, afterMs)
+}
+
+/** Throws what is wrong with it. Local times are told as if they were UTC. */
+function cronPattern(cron: string): NextSlot {
+  const pattern = new Cron(cron, { utcOffset: 0, paused: true })
+  return (afterMs) => pattern.nextRun(new Date(afterMs))?.getTime() ?? null
+}
+
+/** Half a year each, more or less: no pattern that ever matches takes longer. */
+const MOST_STRETCHES = 200
+
+function nextMatch(pattern: NextSlot, zone: Zone, dst: DstPolicy, afterMs: number): number | null {
+  let stretch = zone.stretchAt(afterMs)
+  let localMs = afterMs + stretch.offsetMs
+  for (let step = 0; step < MOST_STRETCHES; step++) {
+    // Local times up to here have come before.
+    if (dst !== 'both' && stretch.beforeMs > stretch.offsetMs)
+      localMs = Math.max(localMs, stretch.startMs + stretch.beforeMs - 1)
+    const match = pattern(localMs)
+    if (match === null) return null
+    const { endMs } = stretch
+    if (match < endMs + stretch.offsetMs) return match - stretch.offsetMs
+    stretch = zone.stretchAt(endMs)
+    const endsLocalMs = endMs + stretch.offsetMs
+    if (dst !== 'skip' && match < endsLocalMs) return endMs
+    localMs = endsLocalMs - 1
+  }
+  return null
+}

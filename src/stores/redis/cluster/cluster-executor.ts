@@ -1,0 +1,75 @@
+/**
+ * Scripts over a cluster: each goes to the node that has the slot of its keys. Nothing is sent again that may have been
+ * carried out; a redirection says that it was not. While a slot moves from one node to another its scripts wait (see
+ * `queue-shards.ts` for why they must), for as long as any call may take.
+ */
+import { sleep, type Clock } from '../../../std/clock.ts'
+import type { RedisValue } from '../driver.ts'
+import type { Executor } from '../executor.ts'
+import type { Script } from '../scripts.ts'
+import { isReply, unreachable } from '../server-errors.ts'
+import { slotOf } from './slots.ts'
+import type { Topology } from './topology.ts'
+
+const MOVING_PAUSE_MS = 25
+
+export class ClusterExecutor implements Executor {
+  readonly #topology: Topology
+  readonly #clock: Clock
+  readonly #timeoutMs: number
+  readonly #slots = new Map<string, number>()
+
+  constructor(topology: Topology, clock: Clock, timeoutMs: number) {
+    this.#topology = topology
+    this.#clock = clock
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** On any node: for what belongs to no key. */
+  async command(name: string, args: readonly RedisValue[]): Promise<unknown> {
+    const [node] = await this.#topology.primaries()
+    if (node === undefined) throw unreachable('The cluster has no node that serves anything.')
+    return node.command(name, args)
+  }
+
+  async script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+    const slot = this.#slotOf(keys[0] ?? '')
+    const deadline = this.#clock.monotonicMs() + this.#timeoutMs
+    for (;;) {
+      const node = await this.#topology.primaryOf(slot)
+      try {
+        return await node.script(script, keys, args)
+      } catch (error) {
+        const code = redirectionOf(error)
+        // Whatever else went wrong, it may have been asked of the wrong node.
+        if (code !== 'ASK' && code !== 'TRYAGAIN') this.#topology.forget()
+        if (code === null) throw error
+        if (this.#clock.monotonicMs() > deadline)
+          throw unreachable(`Slot ${slot} of the cluster is still moving after ${this.#timeoutMs} ms.`, error)
+        await sleep(this.#clock, MOVING_PAUSE_MS)
+      }
+    }
+  }
+
+  refuseWhenClosed(): void {
+    this.#topology.refuseWhenClosed()
+  }
+
+  close(): Promise<void> {
+    return this.#topology.close()
+  }
+
+  #slotOf(key: string): number {
+    const known = this.#slots.get(key) ?? slotOf(key)
+    this.#slots.set(key, known)
+    return known
+  }
+}
+
+/** How a node says that it did not do it, because the slot is elsewhere or on its way. */
+function redirectionOf(error: unknown): 'MOVED' | 'ASK' | 'TRYAGAIN' | null {
+  const reply = isReply(error) ? error : error instanceof Error ? error.cause : undefined
+  if (!isReply(reply)) return null
+  const [code] = reply.message.split(' ')
+  return code === 'MOVED' || code === 'ASK' || code === 'TRYAGAIN' ? code : null
+}

@@ -1,0 +1,181 @@
+/**
+ * What workers ask of a cluster. A worker is known to the shard of control from its start, and to the shard of a queue
+ * from its first claim there; it is alive while it is alive to all of them. A lease is in the shard that granted it,
+ * and this process remembers which. Calls that concern several shards are one step in each.
+ */
+import type { Token, WorkerId } from '../../../job/ids.ts'
+import type {
+  CycleAnswer,
+  CycleRequest,
+  HeartbeatAnswer,
+  HeartbeatRequest,
+  Report,
+  SettleAnswer,
+} from '../../store.ts'
+import type { Run } from '../run.ts'
+import type { Shard, Shards } from '../shards.ts'
+import { Sequence, ShardWorkerCalls, type WorkerCalls } from '../worker-calls.ts'
+
+/** Beyond this the oldest are forgotten, and looked for where they are needed again. */
+const MOST_REMEMBERED = 100_000
+
+export class ClusterWorkerCalls implements WorkerCalls {
+  readonly #run: Run
+  readonly #shards: Shards
+  readonly #sequence = new Sequence()
+  readonly #calls = new Map<Shard, ShardWorkerCalls>()
+  /** The shards of queues that each worker is known to. */
+  readonly #joined = new Map<WorkerId, Set<Shard>>()
+  readonly #shardOfToken = new Map<Token, Shard>()
+
+  constructor(run: Run, shards: Shards) {
+    this.#run = run
+    this.#shards = shards
+  }
+
+  async register(worker: WorkerId, leaseMs: number): Promise<void> {
+    await this.#at(this.#shards.control).register(worker, leaseMs)
+    const joined = [...(this.#joined.get(worker) ?? [])]
+    this.#joined.set(worker, new Set(joined))
+    await Promise.all(joined.map((shard) => this.#at(shard).register(worker, leaseMs)))
+  }
+
+  /** Control is last: a worker that is known there may hold something. */
+  async retire(worker: WorkerId): Promise<void> {
+    await Promise.all((await this.#shardsOf(worker)).map((shard) => this.#at(shard).retire(worker)))
+    await this.#at(this.#shards.control).retire(worker)
+    this.#joined.delete(worker)
+  }
+
+  /** Settles elsewhere come first: what fails there leaves no claim behind that nobody knows of. */
+  async cycle(request: CycleRequest): Promise<CycleAnswer> {
+    const { worker, settle, claim } = request
+    const parts = await this.#byShard(settle)
+    const home = claim === null ? null : this.#shards.of(claim.queue)
+    const settled: SettleAnswer[] = settle.map(() => 'lost')
+    const write = async (shard: Shard, wanted: CycleRequest['claim']): Promise<CycleAnswer> => {
+      const mine = parts.get(shard) ?? []
+      const answer = await this.#at(shard).cycle({
+        worker,
+        settle: mine.map(({ item }) => item),
+        claim: wanted,
+      })
+      for (const [index, { place }] of mine.entries()) settled[place] = answer.settled[index] ?? 'lost'
+      return answer
+    }
+    const elsewhere = [...parts.keys()].filter((shard) => shard !== home)
+    await Promise.all(elsewhere.map((shard) => write(shard, null)))
+    if (claim === null || home === null) return { alive: await this.#isAlive(worker), settled, leases: [] }
+    const mayClaim = await this.#join(worker, claim.queue)
+    const answer = await write(home, mayClaim ? claim : null)
+    for (const { token } of answer.leases) this.#remember(token, home)
+    return { alive: mayClaim && answer.alive, settled, leases: answer.leases }
+  }
+
+  async heartbeat({ worker, strangers }: HeartbeatRequest): Promise<HeartbeatAnswer> {
+    const released = await this.#byShard(strangers.map((token) => ({ token })))
+    const shards = await this.#shardsOf(worker)
+    const [control, ...others] = await Promise.all(
+      [this.#shards.control, ...shards].map(async (shard) => {
+        const mine = (released.get(shard) ?? []).map(({ item }) => item.token)
+        return this.#at(shard).heartbeat({ worker, strangers: mine })
+      }),
+    )
+    const answers = control === undefined ? others : [control, ...others]
+    for (const [index, { tokens }] of others.entries())
+      for (const token of tokens) this.#remember(token, shards[index] as Shard)
+    if (!answers.every(({ alive }) => alive)) {
+      // It gives up all that it holds: nobody should wait for that until it expires.
+      await this.retire(worker)
+      return { alive: false, tokens: [], cancelled: [] }
+    }
+    return {
+      alive: true,
+      tokens: answers.flatMap(({ tokens }) => tokens),
+      cancelled: answers.flatMap(({ cancelled }) => cancelled),
+    }
+  }
+
+  async report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
+    const parts = [...(await this.#byShard(reports))]
+    await Promise.all(
+      parts.map(([shard, mine]) =>
+        this.#at(shard).report(
+          worker,
+          mine.map(({ item }) => item),
+        ),
+      ),
+    )
+  }
+
+  /** By the word of control: a heartbeat asks the others, too. */
+  async #isAlive(worker: WorkerId): Promise<boolean> {
+    return (await this.#leaseOf(worker, this.#shards.control)).length > 0
+  }
+
+  #at(shard: Shard): ShardWorkerCalls {
+    const known = this.#calls.get(shard) ?? new ShardWorkerCalls(this.#run, shard, this.#sequence)
+    this.#calls.set(shard, known)
+    return known
+  }
+
+  /** Makes the worker known there, for as long as it is known to control; false where it is not. */
+  async #join(worker: WorkerId, queue: string): Promise<boolean> {
+    const shard = this.#shards.of(queue)
+    let joined = this.#joined.get(worker)
+    if (joined?.has(shard)) return true
+    // A rescue looks there, too, from now on.
+    await this.#shards.know([queue])
+    const [leaseMs, leftMs] = await this.#leaseOf(worker, this.#shards.control)
+    if (leaseMs === undefined) return false
+    await this.#at(shard).register(worker, leaseMs, Number(leftMs))
+    joined = this.#joined.get(worker) ?? new Set()
+    this.#joined.set(worker, joined.add(shard))
+    return true
+  }
+
+  /** All of them for a worker that another process began. */
+  async #shardsOf(worker: WorkerId): Promise<readonly Shard[]> {
+    const joined = this.#joined.get(worker)
+    if (joined !== undefined) return [...joined]
+    const all = await this.#shards.all()
+    const leases = await Promise.all(all.map((shard) => this.#leaseOf(worker, shard)))
+    return all.filter((_, index) => leases[index]?.length === 2)
+  }
+
+  #leaseOf(
+    worker: WorkerId,
+    shard: Shard,
+  ): Promise<readonly [leaseMs: number, leftMs: string] | readonly []> {
+    return this.#run(shard, 'lease_of_worker', [worker])
+  }
+
+  #remember(token: Token, shard: Shard): void {
+    this.#shardOfToken.set(token, shard)
+    if (this.#shardOfToken.size <= MOST_REMEMBERED) return
+    const [oldest] = this.#shardOfToken.keys()
+    if (oldest !== undefined) this.#shardOfToken.delete(oldest)
+  }
+
+  async #byShard<T extends { readonly token: Token }>(
+    items: readonly T[],
+  ): Promise<Map<Shard, { readonly place: number; readonly item: T }[]>> {
+    const parts = new Map<Shard, { place: number; item: T }[]>()
+    for (const [place, item] of items.entries()) {
+      const shard = this.#shardOfToken.get(item.token) ?? (await this.#find(item.token))
+      const part = parts.get(shard)
+      if (part === undefined) parts.set(shard, [{ place, item }])
+      else part.push({ place, item })
+    }
+    return parts
+  }
+
+  /** Of a lease that another process was granted, or that is long over. Control, which grants none, answers for the latter. */
+  async #find(token: Token): Promise<Shard> {
+    const all = await this.#shards.all()
+    const holds = await Promise.all(all.map((shard) => this.#run<number>(shard, 'has_token', [token])))
+    const found = all.find((_, index) => holds[index] === 1) ?? this.#shards.control
+    this.#remember(token, found)
+    return found
+  }
+}

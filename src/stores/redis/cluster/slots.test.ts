@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { slotOf } from './slots.ts'
+
+// As CLUSTER KEYSLOT answers.
+test.for([
+  ['123456789', 12739],
+  ['foo', 12182],
+  ['{foo}bar', 12182],
+  ['a{foo}bar{zap}', 12182],
+  ['foo{}{bar}', 8363],
+  ['foo{{bar}}zap', 4015],
+  ['ключ', 10303],
+] as const)('%s is in slot %i', ([key, slot]) => {
+  expect(slotOf(key)).toBe(slot)
+})

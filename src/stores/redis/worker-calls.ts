@@ -1,0 +1,115 @@
+/** What workers ask of one shard: each call is one script there. */
+import type { Token, WorkerId } from '../../job/ids.ts'
+import type { ClaimedJob } from '../../job/record.ts'
+import {
+  MAX_LOG_LINES,
+  type CycleAnswer,
+  type CycleRequest,
+  type HeartbeatAnswer,
+  type HeartbeatRequest,
+  type Lease,
+  type Report,
+  type Store,
+} from '../store.ts'
+import { jobOf } from './bodies.ts'
+import type { RedisValue } from './driver.ts'
+import type { Run } from './run.ts'
+import { packSettles } from './settles.ts'
+import type { Shard } from './shards.ts'
+
+export type WorkerCalls = Pick<Store, 'register' | 'retire' | 'cycle' | 'heartbeat' | 'report'>
+
+type LeaseRow = readonly [
+  token: string,
+  claimedAt: number,
+  popped: readonly string[],
+  records: readonly (string | null)[],
+  pasts: readonly (string | null)[],
+]
+
+type CycleRow = readonly [alive: number, letters: readonly string[], leases: readonly LeaseRow[]]
+
+type HeartbeatRow = readonly [
+  alive: number,
+  tokens: readonly string[],
+  cancels: readonly (readonly [token: string, position: number, reason: string])[],
+]
+
+/** Tokens of one tick differ by this, also where a client has leases of several shards. */
+const SEQ_END = 512
+
+export class Sequence {
+  #last = 0
+
+  next(): number {
+    this.#last = (this.#last + 1) % SEQ_END
+    return this.#last
+  }
+}
+
+export class ShardWorkerCalls implements WorkerCalls {
+  readonly #run: Run
+  readonly #shard: Shard
+  readonly #sequence: Sequence
+
+  constructor(run: Run, shard: Shard, sequence: Sequence) {
+    this.#run = run
+    this.#shard = shard
+    this.#sequence = sequence
+  }
+
+  /** `leftMs`: of a lease that began elsewhere. */
+  async register(worker: WorkerId, leaseMs: number, leftMs?: number): Promise<void> {
+    const left = leftMs === undefined ? '' : Math.round(leftMs)
+    await this.#run(this.#shard, 'register', [worker, Math.round(leaseMs), left])
+  }
+
+  async retire(worker: WorkerId): Promise<void> {
+    await this.#run(this.#shard, 'retire', [worker])
+  }
+
+  async cycle({ worker, settle, claim }: CycleRequest): Promise<CycleAnswer> {
+    const { args, read } = packSettles(settle)
+    const [queue, limit, suspects] =
+      claim === null ? ['', 0, 0] : [claim.queue, claim.limit, claim.suspects ? 1 : 0]
+    const request = [worker, queue, limit, suspects, this.#sequence.next(), ...args]
+    const [alive, letters, leases] = await this.#run<CycleRow>(this.#shard, 'cycle', request)
+    return { alive: alive === 1, settled: read(letters), leases: leases.map((row) => leaseOf(row, queue)) }
+  }
+
+  async heartbeat({ worker, strangers }: HeartbeatRequest): Promise<HeartbeatAnswer> {
+    const args = [worker, ...strangers]
+    const [alive, tokens, cancels] = await this.#run<HeartbeatRow>(this.#shard, 'heartbeat', args)
+    return {
+      alive: alive === 1,
+      tokens: tokens.map(tokenOf),
+      cancelled: cancels.map(([token, position, reason]) => ({
+        token: tokenOf(token),
+        position,
+        reason: JSON.parse(reason) as string | null,
+      })),
+    }
+  }
+
+  async report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
+    await this.#run(this.#shard, 'report', [worker, MAX_LOG_LINES, ...reports.flatMap(packReport)])
+  }
+}
+
+function leaseOf([token, claimedAt, popped, records, pasts]: LeaseRow, queue: string): Lease {
+  const jobs: ClaimedJob[] = records.map((record, index) => {
+    const id = popped[2 * index] ?? ''
+    if (record === null) throw new Error(`Job ${id} was claimed and has no record.`)
+    return jobOf({ id, record, past: pasts[index] ?? null, rank: Number(popped[2 * index + 1]), running: 1 })
+  })
+  return { token: tokenOf(token), queue, claimedAt, jobs }
+}
+
+function tokenOf(text: string): Token {
+  return Number(text) as Token
+}
+
+function packReport({ token, position, progress, log }: Report): RedisValue[] {
+  const lines = log.slice(-MAX_LOG_LINES).map((line) => JSON.stringify(line))
+  return [token, position, progress === null ? '' : JSON.stringify(progress), lines.length, ...lines]
+}
