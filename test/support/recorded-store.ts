@@ -266,7 +266,12 @@ function late(): HoldfastError {
 }
 
 /** Refused before anything was written. Closing is not among them: it cuts off what is under way. */
-const REFUSALS: ReadonlySet<string> = new Set(['HF_STORE_CONTRACT', 'HF_BAD_OPTION', 'HF_BAD_STORE'])
+const REFUSALS: ReadonlySet<string> = new Set([
+  'HF_STORE_CONTRACT',
+  'HF_STORE_FULL',
+  'HF_BAD_OPTION',
+  'HF_BAD_STORE',
+])
 /** Not let in (starting up, too many), read-only, undone as a whole: deadlock, serialization, cancelled. */
 const UNDONE: ReadonlySet<string> = new Set(['57P03', '53300', '25006', '40P01', '40001', '57014'])
 /** Of several statements, so that an error of one says nothing of those before. */

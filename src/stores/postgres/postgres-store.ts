@@ -1,11 +1,12 @@
 /** The store on a PostgreSQL server, version 13 or newer: for fleets of workers on any number of machines. */
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
+import { Pulses } from '../pulse/pulse.ts'
 import type { Store } from '../store.ts'
 import { readNames, type NamesOptions } from './names.ts'
 import type { LentPool } from './pg/lent-pool.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
-import { Pulses } from './pulse/pulse.ts'
+import { postgresThread } from './pulse/start-pulse.ts'
 import { sqlStore } from './sql-store.ts'
 
 export interface PostgresStoreOptions extends NamesOptions {
@@ -50,7 +51,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     clock: systemClock,
     random: systemRandom,
   })
-  const pulses = new Pulses({ connectionString: url ?? null, names, clock: systemClock, onNotice })
+  const pulses = new Pulses({ thread: postgresThread(url ?? null, names), clock: systemClock, onNotice })
   return {
     ...store,
     keepAlive: (worker, leaseMs) => pulses.keepAlive(worker, leaseMs),

@@ -5,8 +5,8 @@ export type RedisValue = string | number
 
 export interface RedisClient {
   readonly status: string
-  /** Not in its documentation; the socket, so that an idle one need not hold up the end of a process. */
-  readonly stream?: { ref?(): unknown; unref?(): unknown }
+  /** Not in its documentation; the socket. */
+  readonly stream?: RedisSocket
   connect(): Promise<unknown>
   call(command: string, args: readonly RedisValue[]): Promise<unknown>
   subscribe(channel: string): Promise<unknown>
@@ -16,6 +16,17 @@ export interface RedisClient {
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end', listener: () => void): unknown
   on(event: 'message', listener: (channel: string, text: string) => void): unknown
+}
+
+export interface RedisSocket {
+  /** An idle one need not hold up the end of a process. */
+  ref?(): unknown
+  unref?(): unknown
+  readonly bytesRead?: number
+  /** What it has taken and not handed on yet. */
+  readonly writableLength?: number
+  readonly destroyed?: boolean
+  destroy?(): unknown
 }
 
 export interface RedisModule {

@@ -5,6 +5,7 @@
 import type { Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
 import type { RedisClient, RedisValue } from './driver.ts'
+import { LineWatch } from './line-watch.ts'
 import type { Line } from './line.ts'
 import type { Script } from './scripts.ts'
 import { closed, endsConnection, explain, isUnknownScript, unreachable } from './server-errors.ts'
@@ -22,6 +23,9 @@ export class LineExecutor implements Executor {
   readonly #line: Line
   readonly #clock: Clock
   readonly #timeoutMs: number
+  readonly #watch: LineWatch
+  /** Which shards were greeted on a connection. */
+  readonly #greeted = new WeakMap<RedisClient, Set<string>>()
   #underWay = 0
   #closing: Promise<void> | undefined
 
@@ -29,15 +33,18 @@ export class LineExecutor implements Executor {
     this.#line = line
     this.#clock = clock
     this.#timeoutMs = timeoutMs
+    this.#watch = new LineWatch(line, clock)
   }
 
   command(name: string, args: readonly RedisValue[]): Promise<unknown> {
     return this.#bounded((client) => client.call(name, args))
   }
 
-  script({ text, sha }: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+  script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+    const { text, sha, greeting } = script
     const behind = [keys.length, ...keys, ...args]
     return this.#bounded(async (client) => {
+      if (greeting !== null) this.#greet(client, greeting, keys)
       try {
         return await client.call('EVALSHA', [sha, ...behind])
       } catch (error) {
@@ -53,8 +60,23 @@ export class LineExecutor implements Executor {
   }
 
   close(): Promise<void> {
+    this.#watch.close()
     this.#closing ??= this.#line.close()
     return this.#closing
+  }
+
+  /**
+   * Once for each connection and shard: whoever has taken over from another server is reached by a new connection. It
+   * is sent in front of the script and so runs before it; as a text, because a server that is new would not know it.
+   */
+  #greet(client: RedisClient, { text }: Script, keys: readonly string[]): void {
+    const [base = ''] = keys
+    const greeted = this.#greeted.get(client) ?? new Set()
+    this.#greeted.set(client, greeted)
+    if (greeted.has(base)) return
+    greeted.add(base)
+    // What is wrong with the server, the script behind it is told as well.
+    client.call('EVAL', [text, keys.length, ...keys]).catch(() => greeted.delete(base))
   }
 
   async #bounded(work: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
@@ -86,9 +108,11 @@ export class LineExecutor implements Executor {
   /** The socket keeps the process alive only while an answer is awaited. */
   async #held(client: RedisClient, work: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
     if (this.#underWay++ === 0) client.stream?.ref?.()
+    const answered = this.#watch.awaits(client)
     try {
       return await work(client)
     } finally {
+      answered()
       if (--this.#underWay === 0) client.stream?.unref?.()
     }
   }

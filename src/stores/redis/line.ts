@@ -20,13 +20,14 @@ export interface LineParts {
   readonly onClient?: (client: RedisClient) => void
 }
 
-const CONNECT_MS = 5_000
+/** Whoever knocked while nobody answered has to knock again before a worker may be called late (5 s). */
+const CONNECT_MS = 3_000
 const GOODBYE_MS = 1_000
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
 /** Ours, whatever the caller's own say. */
-const FIXED: ClientOptions = {
+export const FIXED: ClientOptions = {
   lazyConnect: true,
   retryStrategy: null,
   enableOfflineQueue: false,
@@ -62,10 +63,15 @@ export class Line {
     return this.#connecting
   }
 
+  /** Another one by the same way. */
+  twin(): Line {
+    return new Line(this.#parts)
+  }
+
   /** It does not answer, or is of no further use: what is under way on it fails. */
   drop(client: RedisClient): void {
     if (this.#client === client) this.#client = undefined
-    client.disconnect()
+    cut(client)
   }
 
   /** Politely, then by force. Safe to call again. */
@@ -83,6 +89,7 @@ export class Line {
     const { clock, random, load } = this.#parts
     const waitMs = this.#notBeforeMs - clock.monotonicMs()
     if (waitMs > 0) await sleep(clock, waitMs, this.#closing.signal)
+    const triedMs = clock.monotonicMs()
     const client = this.#create(await load())
     let why: Error | undefined
     // From the start and for ever: an `error` that nobody hears is printed. The first tells why, the rest is noise.
@@ -96,9 +103,10 @@ export class Line {
         unreachable(`Redis did not accept a connection within ${CONNECT_MS / 1000} s.`)
       await withDeadline(clock, CONNECT_MS, this.#unlessClosed(client.connect()), late)
     } catch (error) {
-      client.disconnect()
+      cut(client)
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS)
-      this.#notBeforeMs = clock.monotonicMs() + this.#pauseMs * (0.5 + random.float() / 2)
+      // Counted from when the try began: one that hung until its deadline was pause enough.
+      this.#notBeforeMs = triedMs + this.#pauseMs * (0.5 + random.float() / 2)
       throw why ?? error
     }
     this.#pauseMs = 0
@@ -122,4 +130,15 @@ export class Line {
     const options = { ...(typeof connection === 'function' ? connection() : connection), ...FIXED }
     return url === null ? new Redis(options) : new Redis(url, options)
   }
+}
+
+/**
+ * At once: ioredis alone would say goodbye first, and wait for two seconds that a peer which is gone does the same. All
+ * that is under way would wait with it.
+ */
+function cut(client: RedisClient): void {
+  const { stream } = client
+  if (stream?.destroyed === true) return
+  client.disconnect()
+  stream?.destroy?.()
 }

@@ -86,7 +86,7 @@ describe.skipIf(redisMissing() !== '')('nothing is left', () => {
     await store.retire(again)
     await harness.advance(2 * DAY_MS)
     await store.upkeep.prune(retention({ completedMs: 1 }), 100)
-    expect(await keys()).toEqual(['counts', 'queues', 'token'])
+    expect(await keys()).toEqual(['counts', 'gaps', 'queues', 'reign', 'token'])
     await close()
   })
 })

@@ -1,6 +1,7 @@
 /** The store on a Redis server, version 6.2 or newer (or Valkey), or on a Redis Cluster. */
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
+import { Pulses, type PulseParts } from '../pulse/pulse.ts'
 import type { Store } from '../store.ts'
 import { checkCluster, checkServer } from './boot.ts'
 import { ClusterExecutor } from './cluster/cluster-executor.ts'
@@ -12,10 +13,11 @@ import { LineExecutor, type Executor } from './executor.ts'
 import { oneShardLayout, type Layout } from './layout.ts'
 import { Line, type LineParts } from './line.ts'
 import { readRedisOptions, type RedisSettings, type RedisStoreOptions } from './options.ts'
+import { redisThread } from './pulse/start-pulse.ts'
 import type { Run } from './run.ts'
 import { scriptStore } from './script-store.ts'
 import { readScripts, type Scripts } from './scripts.ts'
-import { channelOf } from './shards.ts'
+import { channelOf, oneShard } from './shards.ts'
 import { WakeUps } from './wake-ups.ts'
 
 export function redisStore(options: RedisStoreOptions): Store {
@@ -25,11 +27,12 @@ export function redisStore(options: RedisStoreOptions): Store {
 /** With scripts that the caller rendered: for tests that set the store's clock. */
 export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): Store {
   const settings = readRedisOptions(options)
-  const { cluster, prefix } = settings
+  const { cluster, prefix, onNotice } = settings
   const { executor, subscriber, layout, check } =
     cluster === null ? single(settings) : many(settings, cluster)
+  const pulses = new Pulses({ thread: threadFor(settings, scripts), clock: systemClock, onNotice })
   let checked: Promise<void> | undefined
-  return scriptStore({
+  const store = scriptStore({
     executor,
     scripts,
     layout: (run) => layout(prefix, run),
@@ -46,6 +49,13 @@ export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): St
       await checked
     },
   })
+  return {
+    ...store,
+    keepAlive: (worker, leaseMs) => pulses.keepAlive(worker, leaseMs),
+    close: async () => {
+      await Promise.all([pulses.close(), store.close()])
+    },
+  }
 }
 
 /** What leads to the servers. */
@@ -55,6 +65,15 @@ interface Way {
   readonly subscriber: LineParts
   readonly layout: (prefix: string, run: Run) => Layout
   readonly check: () => Promise<void>
+}
+
+function threadFor(
+  { cluster, url, connection, prefix }: RedisSettings,
+  scripts: Scripts,
+): PulseParts['thread'] {
+  // A worker is renewed in the shard of each queue that it claims from, and only the main thread knows which those are.
+  if (cluster !== null) return { missing: 'there is none on a Redis Cluster yet' }
+  return redisThread({ url, connection, renew: scripts.get('renew'), control: oneShard(prefix).control })
 }
 
 const TOOLS = { load: loadIoredis, clock: systemClock, random: systemRandom }

@@ -33,7 +33,9 @@ export type ScriptName =
   | 'queues'
   | 'read'
   | 'register'
+  | 'reign'
   | 'remove_schedule'
+  | 'renew'
   | 'report'
   | 'rescue'
   | 'resign'
@@ -46,6 +48,8 @@ export interface Script {
   readonly text: string
   /** By which the server knows it once it has run. */
   readonly sha: string
+  /** What runs before it when a connection is new. */
+  readonly greeting: Script | null
 }
 
 export interface Scripts {
@@ -68,12 +72,17 @@ export function readScripts(timeUs: string = SERVER_TIME): Scripts {
   }
 }
 
+/** Only who hands out tokens has to know which of them nobody here has ever handed out. */
+const GREETINGS: Partial<Record<ScriptName, ScriptName>> = { cycle: 'reign' }
+
 function compose(name: ScriptName, timeUs: string): Script {
   const own = source(name)
   const uses = /^-- Uses: (.*)\.$/m.exec(own)?.[1]?.split(', ') ?? []
   const prelude = source('prelude').replace(SERVER_TIME, timeUs)
   const text = [prelude, ...uses.map(source), own].join('\n')
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
+  const first = GREETINGS[name]
+  const greeting = first === undefined ? null : compose(first, timeUs)
+  return { text, sha: createHash('sha1').update(text).digest('hex'), greeting }
 }
 
 const sources = new Map<string, string>()

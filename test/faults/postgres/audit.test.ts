@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
-import { PATIENT, setStage } from './support/stage.ts'
+import { PATIENT } from '../support/fleet.ts'
+import { setStage } from './support/stage.ts'
 
 /** What is done to some of the rows on their way into a table, and which rule tells of it. */
 const BROKEN = [

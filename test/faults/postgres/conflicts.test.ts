@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
-import type { Fleet } from './support/fleet.ts'
+import { PATIENT, type Fleet } from '../support/fleet.ts'
 import { until } from '../support/until.ts'
-import { PATIENT, setStage } from './support/stage.ts'
+import { setStage } from './support/stage.ts'
 
 const SOON = `deadlock_timeout = '20ms'`
 const KEYS = Array.from({ length: 20 }, (_, index) => `crossed-${index}`)

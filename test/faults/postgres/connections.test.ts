@@ -2,9 +2,9 @@
 import { describe, expect, test, type TestContext } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
-import type { Fleet } from './support/fleet.ts'
+import { PATIENT, type Fleet } from '../support/fleet.ts'
 import { until } from '../support/until.ts'
-import { PATIENT, setStage, type Stage } from './support/stage.ts'
+import { setStage, type Stage } from './support/stage.ts'
 
 const start = (context: TestContext, queryTimeoutMs?: number): Promise<Stage> =>
   setStage(context, {

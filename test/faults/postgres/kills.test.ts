@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { killSoak, RECOVERY_MS } from './support/kill-soak.ts'
+import { RECOVERY_MS } from '../support/kill-soak.ts'
+import { killSoakOnPostgres } from './support/kill-site.ts'
 
 describe('workers that are killed or frozen under load', () => {
   // Three rounds of `npm run soak:kills`.
@@ -7,7 +8,7 @@ describe('workers that are killed or frozen under load', () => {
     'lose no job, write nothing stale, and others go on in time',
     { timeout: 180_000 },
     async (context) => {
-      const report = await killSoak({ rounds: 3 })
+      const report = await killSoakOnPostgres({ rounds: 3 })
       const worstMs = Math.max(...report.recoveriesMs)
       await context.annotate(
         `${report.recoveriesMs.length} jobs ran elsewhere after ${Math.round(worstMs)} ms`,

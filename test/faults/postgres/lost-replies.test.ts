@@ -1,7 +1,8 @@
 /** The server has done what it was asked, and its answer is lost with the connection. Judged by the history checker. */
 import { describe, expect, test, type TestContext } from 'vitest'
 import { sharedPostgres } from '../../support/servers/database.ts'
-import { PATIENT, setStage, type Stage } from './support/stage.ts'
+import { PATIENT } from '../support/fleet.ts'
+import { setStage, type Stage } from './support/stage.ts'
 
 const start = (context: TestContext): Promise<Stage> => setStage(context, { serverUrl: sharedPostgres(18) })
 

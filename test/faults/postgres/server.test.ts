@@ -5,8 +5,8 @@ import { withClient } from '../../support/servers/client.ts'
 import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
 import { until } from '../support/until.ts'
 import type { HistoryEvent } from '../../checker/history.ts'
-import type { Fleet } from './support/fleet.ts'
-import { PATIENT, setStage, type Stage } from './support/stage.ts'
+import { PATIENT, type Fleet } from '../support/fleet.ts'
+import { setStage, type Stage } from './support/stage.ts'
 
 const MAX_CONNECTIONS = 40
 

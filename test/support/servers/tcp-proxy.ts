@@ -22,6 +22,7 @@ export class TcpProxy {
   readonly #targetPort: number
   readonly #links = new Set<Link>()
   #losses: Loss[] = []
+  #accepted = 0
   #mode: ProxyMode = 'pass'
 
   constructor(server: Server, targetPort: number) {
@@ -53,6 +54,11 @@ export class TcpProxy {
   /** How many are open, silent ones included. */
   get connections(): number {
     return this.#links.size
+  }
+
+  /** How many have ever been let in. */
+  get accepted(): number {
+    return this.#accepted
   }
 
   /** Breaks every connection, for both sides. */
@@ -88,6 +94,7 @@ export class TcpProxy {
       client.destroy()
       return
     }
+    this.#accepted++
     // The server hears nothing of one who comes while it is silent.
     const server = new Socket({ allowHalfOpen: true })
     if (this.#mode === 'pass') server.connect({ port: this.#targetPort, host: '127.0.0.1', noDelay: true })

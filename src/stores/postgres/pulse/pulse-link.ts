@@ -1,24 +1,29 @@
-/** The thread's one connection: made when it is needed, made anew when it is lost, closed when nobody needs it. */
+/** One renewal in PostgreSQL, on the thread's one connection. */
 import type { Clock } from '../../../std/clock.ts'
 import { cancelRunning } from '../pg/cancel.ts'
 import { Connector, cut, loadPg, unreachable, type OwnClient } from '../pg/driver.ts'
 import { Session } from '../pg/session.ts'
+import type { PulseLink } from '../../pulse/keeper.ts'
 
-export class PulseLink {
+export interface PostgresPulse {
+  readonly connectionString: string
+  /** Renews the worker $1, and returns a row if there is one. */
+  readonly renew: string
+}
+
+export class PostgresPulseLink implements PulseLink {
   readonly #connector: Connector
   readonly #renewal: string
   readonly #clock: Clock
   #session: Session<OwnClient> | undefined
   #connecting: Promise<Session<OwnClient>> | undefined
 
-  constructor(to: { readonly connectionString: string; readonly renew: string }, clock: Clock) {
-    const { connectionString, renew } = to
+  constructor({ connectionString, renew }: PostgresPulse, clock: Clock) {
     this.#connector = new Connector(loadPg, { connectionString, applicationName: 'holdfast pulse' }, clock)
     this.#renewal = renew
     this.#clock = clock
   }
 
-  /** False where the store does not know the worker. Rejects well within the lease where there is no answer. */
   async renew(worker: string, leaseMs: number): Promise<boolean> {
     const session = await this.#take(leaseMs)
     const { rows } = await session.run({ text: this.#renewal, values: [worker] }, leaseMs / 3)

@@ -5,6 +5,8 @@
 --   revoked token -> when, and the mask it had: taken away, or settled long after its claim
 local DAY_MS = 86400000
 local TICK_US, TICK = 125, 512
+-- After the one tick, up to the other: none of them was ever handed out here, see reign.lua.
+local GAPS = B .. 'gaps'
 
 local function lease_of(token)
   local packed = redis.call('HGET', BATCH, token)
@@ -72,6 +74,16 @@ local function close(lease, positions)
   redis.call('HSET', MASK, lease.token, lease.mask)
 end
 
+-- Whether its token was certainly never handed out by this server or those whose data it has.
+local function is_foreign(tick)
+  if tick > tonumber(redis.call('GET', B .. 'token') or '0') then return true end
+  local gaps = redis.call('HGETALL', GAPS)
+  for index = 1, #gaps, 2 do
+    if tick > tonumber(gaps[index]) and tick <= tonumber(gaps[index + 1]) then return true end
+  end
+  return false
+end
+
 -- What a settle is told whose lease is not there: a (settled before) or l (lost).
 local function answer_of_gone(token, position)
   local revoked = redis.call('HGET', REVOKED, token)
@@ -81,9 +93,8 @@ local function answer_of_gone(token, position)
     return known and 'a' or 'l'
   end
   local tick = math.floor((tonumber(token) or 0) / TICK)
-  local last = tonumber(redis.call('GET', B .. 'token') or '0')
   local oldest = (now - DAY_MS) * 1000 / TICK_US
-  return (tick > last or tick < oldest) and 'l' or 'a'
+  return (tick < oldest or is_foreign(tick)) and 'l' or 'a'
 end
 
 local function tokens_of(worker)

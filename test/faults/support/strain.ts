@@ -2,8 +2,8 @@
  * How strained the machine is: the longest that a timer was late, or a plain query of the server took. Bounds are what a
  * machine that is not keeps easily; one that is busy with other things gets more time, and is no failure.
  */
-import type { Store } from '../../../../src/stores/store.ts'
-import type { JobId } from '../../../../src/job/ids.ts'
+import type { Store } from '../../../src/stores/store.ts'
+import type { JobId } from '../../../src/job/ids.ts'
 
 const EVERY_MS = 100
 /** So much is nothing out of the ordinary. */

@@ -1,28 +1,30 @@
 /**
- * Clients and workers on a real PostgreSQL, all in this process and each with a store of its own, behind a line that can
+ * Clients and workers on a real server, all in this process and each with a store of its own, behind a line that can
  * break. They work until a fault has done its worst and all is drained; then their history is judged.
  */
-import { holdfast, type RunningWorker } from '../../../../src/index.ts'
-import { postgresStore } from '../../../../src/stores/postgres/index.ts'
-import type { Store } from '../../../../src/stores/store.ts'
-import { check, type Verdict } from '../../../checker/check.ts'
-import type { HistoryEvent } from '../../../checker/history.ts'
-import type { CheckOptions } from '../../../checker/options.ts'
-import { History, recordedStore, snapshot } from '../../../support/recorded-store.ts'
-import { installAudit, readAudit } from './audit.ts'
-import { until } from '../../support/until.ts'
+import { holdfast, type RunningWorker } from '../../../src/index.ts'
+import type { Store } from '../../../src/stores/store.ts'
+import { check, type Verdict } from '../../checker/check.ts'
+import type { HistoryEvent } from '../../checker/history.ts'
+import type { CheckOptions } from '../../checker/options.ts'
+import { History, recordedStore, snapshot, type TimedEvent } from '../../support/recorded-store.ts'
 import { failure } from './failure.ts'
 import { Strain } from './strain.ts'
+import { until } from './until.ts'
 import { Client, defineWork, type Failure } from './workload.ts'
 
-export interface FleetOptions {
-  /** The database, past the line that breaks. */
-  readonly url: string
-  /** The same by that line. */
-  readonly lineUrl: string
-  /** How long one statement may take. @default 2_000 */
-  readonly queryTimeoutMs?: number
+/** Where a fleet works. */
+export interface Site {
+  /** Past the line that breaks; open, and closed with the fleet. */
+  readonly direct: Store
+  /** By that line: a new one for each node. */
+  readonly byLine: () => Store
+  /** What the store itself has kept of its moves; null where it keeps none, and clients alone can tell. */
+  readonly kept: (history: History) => Promise<readonly TimedEvent[] | null>
 }
+
+/** For tests with a fleet: some seconds each, but a machine that is strained is no failure. */
+export const PATIENT = { timeout: 300_000 }
 
 const WORKERS = 2
 const CLIENTS = 2
@@ -66,11 +68,8 @@ export interface Judged {
   readonly events: readonly HistoryEvent[]
 }
 
-export async function startFleet(options: FleetOptions): Promise<Fleet> {
-  const direct = postgresStore({ url: options.url, onNotice: () => undefined })
-  await direct.open()
-  await installAudit(options.url)
-  const fleet = new Fleet(options, direct)
+export async function startFleet(site: Site): Promise<Fleet> {
+  const fleet = new Fleet(site)
   await fleet.start()
   return fleet
 }
@@ -78,9 +77,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 export class Fleet {
   readonly history = new History()
   readonly clients: Client[] = []
-  readonly #options: FleetOptions
-  /** Past the line that breaks. */
-  readonly #direct: Store
+  readonly #site: Site
   readonly #members: Member[] = []
   readonly #closing: (() => Promise<void>)[] = []
   readonly #strain: Strain
@@ -89,10 +86,9 @@ export class Fleet {
   #finished = 0
   #upAt = 0
 
-  constructor(options: FleetOptions, direct: Store) {
-    this.#options = options
-    this.#direct = direct
-    this.#strain = new Strain(direct)
+  constructor(site: Site) {
+    this.#site = site
+    this.#strain = new Strain(site.direct)
     this.history.onClaimAnswered = ({ node, invokedAt, at }) => {
       if (invokedAt >= this.#upAt && !this.#claimedSince.has(node))
         this.#claimedSince.set(node, at - this.#upAt)
@@ -178,25 +174,30 @@ export class Fleet {
     throw new Error(`A worker claimed again only ${Math.round(tookMs)} ms after the store was back.`)
   }
 
+  /** Until nothing waits and nothing runs. */
+  async drained(): Promise<void> {
+    await until('everything to be final', async () => {
+      const queues = await this.#site.direct.admin.queues()
+      return queues.every(({ counts }) => counts.ready + counts.scheduled + counts.running === 0)
+    })
+  }
+
   /** From here on nothing is broken any more. Drains, stops everybody in good order, and judges. */
   async judge(): Promise<Judged> {
     this.history.write({ type: 'phase', phase: 'healed' })
     await Promise.all(this.clients.map((client) => client.stop()))
-    await until('everything to be final', () => this.#isDrained())
+    await this.drained()
     await Promise.all(this.#members.map((member) => this.#stop(member)))
     this.history.write({ type: 'phase', phase: 'end' })
-    this.history.write(await snapshot(this.#direct))
-    const moves = await readAudit(this.#options.url, (...place) => this.history.settlementOf(...place))
-    const events = this.history.events('postgres', moves)
+    const { direct } = this.#site
+    this.history.write(await snapshot(direct))
+    const events = this.history.events(direct.kind, await this.#site.kept(this.history))
     const verdict = check(
       events,
       bounds((ms) => this.allow(ms)),
     )
     if (verdict.violationCount > 0) throw failure(verdict, events)
-    const completed = (await this.#direct.admin.queues()).reduce(
-      (sum, { counts }) => sum + counts.completed,
-      0,
-    )
+    const completed = (await direct.admin.queues()).reduce((sum, { counts }) => sum + counts.completed, 0)
     return { verdict, acked: this.acked, completed, events }
   }
 
@@ -205,7 +206,7 @@ export class Fleet {
     await this.#strain.stop()
     await Promise.all(this.clients.map((client) => client.stop()))
     await Promise.all(this.#closing.splice(0).map((close) => close().catch(() => undefined)))
-    await this.#direct.close()
+    await this.#site.direct.close()
   }
 
   async #startWorker(node: string): Promise<void> {
@@ -232,9 +233,7 @@ export class Fleet {
   }
 
   #holdfast(node: string) {
-    const { lineUrl, queryTimeoutMs = 2_000 } = this.#options
-    const real = postgresStore({ url: lineUrl, queryTimeoutMs, onNotice: () => undefined })
-    const store = recordedStore(real, {
+    const store = recordedStore(this.#site.byLine(), {
       history: this.history,
       node,
       workerPatienceMs: LEASE_MS / 3,
@@ -250,11 +249,6 @@ export class Fleet {
     await worker.stop()
     this.history.write({ type: 'stop', what: 'end', node })
     this.history.write({ type: 'node', what: 'stopped', node })
-  }
-
-  async #isDrained(): Promise<boolean> {
-    const queues = await this.#direct.admin.queues()
-    return queues.every(({ counts }) => counts.ready + counts.scheduled + counts.running === 0)
   }
 }
 

@@ -1,22 +1,51 @@
 /**
  * Workers in real processes, under load, are killed at random moments and started again, round by round. Now and then
- * one is frozen instead, for longer than its lease, and comes back as a zombie that still wants to write.
+ * one is frozen instead, for longer than its lease, and comes back as a zombie that still wants to write; or the server
+ * itself is killed, and comes back with what it has on its disk.
  */
-import { holdfast } from '../../../../src/index.ts'
-import { seededRandom, type Random } from '../../../../src/std/random.ts'
-import { postgresStore } from '../../../../src/stores/postgres/index.ts'
-import type { Store } from '../../../../src/stores/store.ts'
-import { check } from '../../../checker/check.ts'
-import type { HistoryEvent } from '../../../checker/history.ts'
-import type { CheckOptions } from '../../../checker/options.ts'
-import { History, recordedStore, snapshot, type TimedEvent } from '../../../support/recorded-store.ts'
-import { withClient } from '../../../support/servers/client.ts'
-import { startPostgres } from '../../../support/servers/postgres-server.ts'
-import { installAudit, readAudit } from './audit.ts'
-import { pause, until } from '../../support/until.ts'
+import { holdfast } from '../../../src/index.ts'
+import { seededRandom, type Random } from '../../../src/std/random.ts'
+import type { Store } from '../../../src/stores/store.ts'
+import { check } from '../../checker/check.ts'
+import type { HistoryEvent } from '../../checker/history.ts'
+import type { CheckOptions } from '../../checker/options.ts'
+import { History, recordedStore, snapshot, type TimedEvent } from '../../support/recorded-store.ts'
 import { failure } from './failure.ts'
+import { pause, until } from './until.ts'
 import { WorkerProcess } from './worker-process.ts'
 import { Client } from './workload.ts'
+
+/** The server that it happens on, and what only its store can tell. */
+export interface KillSite {
+  readonly url: string
+  /** What its workers run: a file of jobs that note their effects, each with its fence. */
+  readonly jobs: string
+  readonly store: Store
+  /** How many enqueue, about sixty jobs a second each. */
+  readonly clients: number
+  /** What is under the leases of these workers. */
+  readonly held: (workers: readonly string[]) => Promise<readonly HeldJob[]>
+  /** Whether the store has forgotten these workers, and each of the jobs is under a later lease or final. */
+  readonly isRecovered: (workers: readonly string[], jobs: readonly HeldJob[]) => Promise<boolean>
+  /** At the end. */
+  readonly inspect: () => Promise<Inspected>
+  /** Kills the server and starts it again; where it is missing, the server is left alone. */
+  readonly killServer?: () => Promise<void>
+}
+
+export interface HeldJob {
+  readonly id: string
+  readonly token: number
+}
+
+export interface Inspected {
+  /** What the store itself has kept of its moves; null where it keeps none. */
+  readonly moves: readonly TimedEvent[] | null
+  /** What it has kept otherwise and that must not be, in words. */
+  readonly broken: readonly string[]
+  readonly badEffects: number
+  readonly repeatedEffects: number
+}
 
 export interface KillOptions {
   readonly rounds: number
@@ -24,10 +53,12 @@ export interface KillOptions {
   readonly onRound?: (round: Round) => void
 }
 
+type What = 'kill' | 'freeze' | 'server kill'
+
 export interface Round {
   readonly number: number
-  readonly what: 'kill' | 'freeze'
-  /** How many jobs the victim held. */
+  readonly what: What
+  /** How many jobs the victim held; of a server, all that ran. */
   readonly held: number
 }
 
@@ -35,20 +66,25 @@ export interface KillReport {
   readonly rounds: number
   readonly kills: number
   readonly freezes: number
+  readonly serverKills: number
   readonly acked: number
   readonly completed: number
   readonly dead: number
   readonly cancelled: number
   /** Acked, and in no final state at the end. */
   readonly lost: number
-  readonly rescued: number
+  /** Null where the store keeps no moves: the workers' own calls are not recorded. */
+  readonly rescued: number | null
   readonly staleSettlesRefused: number
   readonly violations: readonly string[]
   /** Completed jobs without exactly one effect that carries the token of their completion. */
   readonly badEffects: number
   /** Handlers that ran once more than was needed. */
   readonly repeatedEffects: number
-  /** Of each job that a victim held: until it ran or was finished elsewhere, in ms, less what its crashes before cost. */
+  /**
+   * Of each job that a victim held: until it ran or was finished elsewhere, in ms, less what its crashes before cost.
+   * Empty where the store keeps no moves.
+   */
   readonly recoveriesMs: readonly number[]
 }
 
@@ -58,6 +94,8 @@ export const RECOVERY_MS = LEASE_MS + 2_000
 const WORKERS = 3
 const SLOTS = 3
 const FREEZE_EVERY = 5
+/** Of 125 rounds, 25 are freezes, and 21 come after the server was killed. */
+const SERVER_EVERY = 6
 const BOUNDS: CheckOptions = {
   leaseMs: LEASE_MS,
   sweepMs: LEASE_MS / 6,
@@ -70,82 +108,78 @@ const BOUNDS: CheckOptions = {
 
 interface Wound {
   readonly at: number
-  readonly jobs: readonly { readonly id: string; readonly token: number }[]
+  readonly jobs: readonly HeldJob[]
 }
 
-export async function killSoak(options: KillOptions): Promise<KillReport> {
-  // A kill loses nothing that was written, so nothing need be synced.
-  await using server = await startPostgres({
-    version: 18,
-    settings: { fsync: 'off', max_connections: '100' },
-  })
-  const url = await server.createDatabase('soak')
-  const store = postgresStore({ url })
-  await store.open()
-  await installAudit(url)
-  await run(
-    url,
-    'create table effect (job uuid primary key, fence bigint not null, times integer not null default 1)',
-  )
-  const soak = new Soak(url, store, seededRandom(options.seed ?? Math.floor(Math.random() * 2 ** 32)))
+export async function killSoak(site: KillSite, options: KillOptions): Promise<KillReport> {
+  const soak = new Soak(site, seededRandom(options.seed ?? Math.floor(Math.random() * 2 ** 32)))
   try {
     return await soak.run(options)
   } finally {
     await soak.close()
-    await store.close()
   }
 }
 
 class Soak {
-  readonly #url: string
-  readonly #store: Store
+  readonly #site: KillSite
   readonly #random: Random
   readonly #history = new History()
-  #client: Client | undefined
-  #closeClient: () => Promise<void> = () => Promise.resolve()
+  readonly #clients: Client[] = []
+  readonly #closing: (() => Promise<void>)[] = []
   #workers: WorkerProcess[] = []
   readonly #gone: WorkerProcess[] = []
   readonly #wounds: Wound[] = []
   #started = 0
 
-  constructor(url: string, store: Store, random: Random) {
-    this.#url = url
-    this.#store = store
+  constructor(site: KillSite, random: Random) {
+    this.#site = site
     this.#random = random
     this.#history.write({ type: 'phase', phase: 'faulty' })
   }
 
   async run({ rounds, onRound }: KillOptions): Promise<KillReport> {
     await Promise.all(Array.from({ length: WORKERS }, () => this.#start()))
-    const client = this.#startClient()
+    for (let index = 0; index < this.#site.clients; index++) this.#startClient(`client-${index}`)
     for (let number = 1; number <= rounds; number++) {
+      if (number % SERVER_EVERY === 2 && this.#site.killServer !== undefined) {
+        await pause(100 + this.#random.float() * 900)
+        const held = await this.#killServer(this.#site.killServer)
+        onRound?.({ number, what: 'server kill', held })
+      }
       const what = number % FREEZE_EVERY === 3 ? 'freeze' : 'kill'
       await pause(100 + this.#random.float() * 900)
       const held = what === 'kill' ? await this.#kill() : await this.#freeze()
       onRound?.({ number, what, held })
     }
-    return this.#report(rounds, client)
+    return this.#report(rounds)
   }
 
-  #startClient(): Client {
-    const node = 'client'
-    const store = recordedStore(this.#store, { history: this.#history, node, workerPatienceMs: Infinity })
+  #startClient(node: string): void {
+    const store = recordedStore(this.#site.store, {
+      history: this.#history,
+      node,
+      workerPatienceMs: Infinity,
+    })
     const hf = holdfast({ store, logger: false })
-    this.#closeClient = () => hf.close()
-    this.#client = new Client(hf, this.#history, node)
-    return this.#client
+    this.#closing.push(() => hf.close())
+    this.#clients.push(new Client(hf, this.#history, node))
   }
 
   async close(): Promise<void> {
-    await this.#client?.stop()
+    await this.#stopClients()
     await Promise.all(this.#workers.map((worker) => worker.kill()))
-    await this.#closeClient()
+    await Promise.all(this.#closing.splice(0).map((close) => close()))
+  }
+
+  async #stopClients(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.stop()))
   }
 
   async #start(): Promise<void> {
     const name = `worker-${this.#started++}`
     const worker = new WorkerProcess(name, {
-      url: this.#url,
+      jobs: this.#site.jobs,
+      url: this.#site.url,
       leaseMs: LEASE_MS,
       slots: SLOTS,
       onWorker: (id) => this.#noteWorker(name, id),
@@ -203,49 +237,41 @@ class Soak {
     return this.#workers[index] as WorkerProcess
   }
 
+  /** With whatever its clients and workers were about to do. */
+  async #killServer(kill: () => Promise<void>): Promise<number> {
+    const workers = this.#workers.flatMap((worker) => worker.workers)
+    const { length } = await this.#site.held(workers)
+    this.#history.write({ type: 'fault', kind: 'server kill' })
+    await kill()
+    return length
+  }
+
   /** What it holds when it has just been stopped. */
   async #wound({ workers }: WorkerProcess, at: number): Promise<number> {
-    const jobs = await run<{ id: string; token: number }>(
-      this.#url,
-      `select job.id, lease.token::int as token from holdfast.lease as lease
-       cross join lateral unnest(lease.ids) with ordinality as job (id, place)
-       where lease.worker = any ($1) and get_bit(lease.done, (job.place - 1)::integer) = 0`,
-      [workers],
-    )
+    const jobs = await this.#site.held(workers)
     this.#wounds.push({ at, jobs })
     return jobs.length
   }
 
-  /** Every job that was under one of its leases has moved on, and the worker itself is forgotten. */
   async #recovered({ name, workers }: WorkerProcess): Promise<void> {
     const jobs = this.#wounds.at(-1)?.jobs ?? []
-    await until(`the jobs of ${name} to run elsewhere`, async () => {
-      const [left] = await run<{ n: number }>(
-        this.#url,
-        `select (select count(*) from holdfast.worker where id = any ($1))::int
-           + (select count(*) from unnest($2::uuid[], $3::bigint[]) as held (id, token)
-              where not exists (select from holdfast.lease where held.id = any (ids) and lease.token > held.token)
-                and not exists (select from holdfast.history where id = held.id)
-                and not exists (select from holdfast.dead where id = held.id))::int as n`,
-        [workers, jobs.map(({ id }) => id), jobs.map(({ token }) => token)],
-      )
-      return left?.n === 0
-    })
+    await until(`the jobs of ${name} to run elsewhere`, () => this.#site.isRecovered(workers, jobs))
   }
 
-  async #report(rounds: number, client: Client): Promise<KillReport> {
-    await client.stop()
+  async #report(rounds: number): Promise<KillReport> {
+    const { store } = this.#site
+    await this.#stopClients()
     await until('everything to be final', async () => {
-      const queues = await this.#store.admin.queues()
+      const queues = await store.admin.queues()
       return queues.every(({ counts }) => counts.ready + counts.scheduled + counts.running === 0)
     })
     const all = [...this.#workers, ...this.#gone]
     await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()))
     this.#history.write({ type: 'phase', phase: 'end' })
-    const found = await snapshot(this.#store)
+    const found = await snapshot(store)
     this.#history.write(found)
-    const moves = await readAudit(this.#url, () => undefined)
-    const events = this.#history.events('postgres', moves)
+    const { moves, broken, badEffects, repeatedEffects } = await this.#site.inspect()
+    const events = this.#history.events(store.kind, moves)
     const verdict = check(events, BOUNDS)
     const states = new Map(found.jobs.map(({ id, state }) => [id, state]))
     const count = (state: string): number => found.jobs.filter((job) => job.state === state).length
@@ -253,30 +279,19 @@ class Soak {
       rounds,
       kills: verdict.counted.faults['kill'] ?? 0,
       freezes: verdict.counted.faults['freeze'] ?? 0,
-      acked: client.acked,
+      serverKills: verdict.counted.faults['server kill'] ?? 0,
+      acked: this.#clients.reduce((sum, client) => sum + client.acked, 0),
       completed: count('completed'),
       dead: count('dead'),
       cancelled: count('cancelled'),
       lost: [...ackedIn(events)].filter((id) => !FINAL.has(states.get(id) ?? 'gone')).length,
-      rescued: verdict.counted.rescued,
+      rescued: moves === null ? null : verdict.counted.rescued,
       staleSettlesRefused: all.reduce((sum, worker) => sum + worker.lost, 0),
-      violations: verdict.violationCount === 0 ? [] : [failure(verdict, events).message],
-      ...(await this.#effects()),
-      recoveriesMs: this.#wounds.flatMap((wound) => recoveriesOf(wound, moves)),
+      violations: [...broken, ...(verdict.violationCount === 0 ? [] : [failure(verdict, events).message])],
+      badEffects,
+      repeatedEffects,
+      recoveriesMs: moves === null ? [] : this.#wounds.flatMap((wound) => recoveriesOf(wound, moves)),
     }
-  }
-
-  async #effects(): Promise<{ badEffects: number; repeatedEffects: number }> {
-    const [row] = await run<{ badEffects: number; repeatedEffects: number }>(
-      this.#url,
-      `select count(*) filter (where effect.fence is distinct from job.token)::int as "badEffects",
-         coalesce(sum(effect.times - job.attempts), 0)::int as "repeatedEffects"
-       from (
-         select id, token, coalesce((job::json ->> 2)::integer, 1) as attempts from holdfast.history where not cancelled
-       ) as job
-       left join effect on effect.job = job.id`,
-    )
-    return row ?? { badEffects: NaN, repeatedEffects: NaN }
   }
 }
 
@@ -304,8 +319,4 @@ function recoveriesOf({ at, jobs }: Wound, moves: readonly TimedEvent[]): number
     const extraMs = 1_000 * (2 ** (crashes - 1) - 1)
     return back === undefined ? Infinity : back.t - at - extraMs
   })
-}
-
-async function run<Row extends object>(url: string, sql: string, values: unknown[] = []): Promise<Row[]> {
-  return (await withClient(url, (client) => client.query<Row>(sql, values))).rows
 }

@@ -1,10 +1,10 @@
 /** What is run: jobs whose payload says how their handler behaves, and clients that enqueue, cancel and replay them. */
-import { Fatal, type EnqueueOptions, type Holdfast } from '../../../../src/index.ts'
-import { Hub } from '../../../../src/hub.ts'
-import type { JobId } from '../../../../src/job/ids.ts'
-import { sleep, systemClock } from '../../../../src/std/clock.ts'
-import { seededRandom, type Random } from '../../../../src/std/random.ts'
-import type { History } from '../../../support/recorded-store.ts'
+import { Fatal, type EnqueueOptions, type Holdfast } from '../../../src/index.ts'
+import { Hub } from '../../../src/hub.ts'
+import type { JobId } from '../../../src/job/ids.ts'
+import { sleep, systemClock } from '../../../src/std/clock.ts'
+import { seededRandom, type Random } from '../../../src/std/random.ts'
+import type { History } from '../../support/recorded-store.ts'
 import { anything, type Behaviour } from './behaviour.ts'
 
 type Hf = Holdfast<'default', object>

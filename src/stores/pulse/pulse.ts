@@ -8,32 +8,25 @@
  * longer than its patience is not renewed.
  */
 import { once } from 'node:events'
-import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
-import { Worker as Thread, type WorkerOptions } from 'node:worker_threads'
-import type { WorkerId } from '../../../job/ids.ts'
-import { asError, type Clock } from '../../../std/clock.ts'
-import { withDeadline } from '../../../std/deadline.ts'
-import { threadMs } from '../../../std/thread-clock.ts'
-import type { Pulse } from '../../store.ts'
-import { render, type Names } from '../names.ts'
+import type { Worker as Thread } from 'node:worker_threads'
+import type { WorkerId } from '../../job/ids.ts'
+import { asError, type Clock } from '../../std/clock.ts'
+import { withDeadline } from '../../std/deadline.ts'
+import { threadMs } from '../../std/thread-clock.ts'
+import type { Pulse } from '../store.ts'
+import type { FromPulseThread, ToPulseThread } from './keeper.ts'
 import { PulseMemory } from './pulse-memory.ts'
-import type { FromPulseThread, PulseThreadData, ToPulseThread } from './pulse-thread.ts'
 
 export interface PulseParts {
-  /** Null where there is none, beside a lent pool: then there is no thread either. */
-  readonly connectionString: string | null
-  readonly names: Names
+  /** Starts the store's thread, or says why there can be none. */
+  readonly thread: (() => Thread) | { readonly missing: string }
   readonly clock: Clock
   /** Told once of what does not work as well as it could, in a line for people. */
   readonly onNotice: (line: string) => void
-  /** @default the real one */
-  readonly startThread?: (data: PulseThreadData) => Thread
 }
 
 type Kept = Omit<ToPulseThread & { type: 'keep' }, 'type'>
 
-const RENEW = `update holdfast.worker set expires_at = holdfast.now_ms() + lease_ms where id = $1::uuid returning id`
 /** A thread that ended by itself is not worth another try at once. */
 const RESTART_MS = 10_000
 const CLOSE_MS = 2_000
@@ -52,10 +45,9 @@ export class Pulses {
   }
 
   keepAlive(worker: WorkerId, leaseMs: number): Pulse | null {
-    const { clock, connectionString } = this.#parts
-    if (connectionString === null)
-      this.#complain('a lent pool without a `url` beside it has no connection for it')
-    if (this.#closed || connectionString === null) return null
+    const { clock, thread } = this.#parts
+    if (typeof thread !== 'function') this.#complain(thread.missing)
+    if (this.#closed || typeof thread !== 'function') return null
     const memory = new PulseMemory()
     const key = ++this.#lastKey
     const kept: Kept = { key, worker, leaseMs, buffer: memory.buffer }
@@ -99,12 +91,12 @@ export class Pulses {
   }
 
   #keepThread(): void {
-    const { clock, connectionString, names, startThread = startPulseThread } = this.#parts
-    if (this.#thread !== undefined || this.#closed || connectionString === null) return
+    const { clock, thread: start } = this.#parts
+    if (this.#thread !== undefined || this.#closed || typeof start !== 'function') return
     if (clock.monotonicMs() < this.#startFromMs) return
     this.#startFromMs = clock.monotonicMs() + RESTART_MS
     try {
-      const thread = startThread({ connectionString, renew: render(RENEW, names) })
+      const thread = start()
       thread.on('error', (error) => this.#complain(error.message))
       thread.on('message', ({ why }: FromPulseThread) => this.#complain(why))
       thread.on('exit', () => {
@@ -130,28 +122,4 @@ export class Pulses {
       `No thread renews the leases of this process (${why}): a handler that blocks the event loop for longer than the lease loses its jobs to other workers.`,
     )
   }
-}
-
-function startPulseThread(data: PulseThreadData): Thread {
-  const options: WorkerOptions = {
-    name: 'holdfast-pulse',
-    workerData: data,
-    // Without what the program preloads (--import, --require): that is written for its main thread.
-    execArgv: [],
-    env: { ...process.env, NODE_OPTIONS: '' },
-  }
-  if (import.meta.url.endsWith('.ts')) return startFromSources(options)
-  // In this very form bundlers know it, and bring the file along.
-  return new Thread(new URL('./pulse-thread.js', import.meta.url), options)
-}
-
-/**
- * For our own tests, benchmarks and examples: Node 20 reads no TypeScript, and a thread has neither vitest's nor tsx's
- * way of doing so. (A thread as text for `eval` would need no such detour, but neither compiler nor linter reads that.)
- */
-function startFromSources(options: WorkerOptions): Thread {
-  const file = JSON.stringify(fileURLToPath(new URL('./pulse-thread.ts', import.meta.url)))
-  const jiti = JSON.stringify(createRequire(import.meta.url).resolve('jiti'))
-  const load = `require(${jiti}).createJiti(${file}).import(${file})`
-  return new Thread(load, { ...options, eval: true })
 }

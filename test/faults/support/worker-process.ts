@@ -1,14 +1,14 @@
 /** A worker in a process of its own, by the built command, for the soak to kill. It ends with the soak, however that ends. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import { root } from '../../../support/tree.ts'
-import type { FromWorker } from './kill-jobs.ts'
+import { root } from '../../support/tree.ts'
+import type { FromWorker } from './kill-work.ts'
 
-const JOBS = fileURLToPath(new URL('kill-jobs.ts', import.meta.url))
 const START_MS = 60_000
 
 export interface WorkerProcessOptions {
+  /** What it loads: a file with jobs. */
+  readonly jobs: string
   readonly url: string
   readonly leaseMs: number
   readonly slots: number
@@ -26,7 +26,7 @@ export class WorkerProcess {
   readonly #ended: Promise<unknown>
   #said = ''
 
-  constructor(name: string, { url, leaseMs, slots, onWorker }: WorkerProcessOptions) {
+  constructor(name: string, { jobs, url, leaseMs, slots, onWorker }: WorkerProcessOptions) {
     this.name = name
     const limits = [
       '--lease',
@@ -38,7 +38,7 @@ export class WorkerProcess {
       '--drain',
       '5s',
     ]
-    const args = [`${root}dist/cli/bin.js`, 'work', JOBS, '--log', 'json', '--log-level', 'error', ...limits]
+    const args = [`${root}dist/cli/bin.js`, 'work', jobs, '--log', 'json', '--log-level', 'error', ...limits]
     this.#child = spawn(process.execPath, args, {
       env: { ...process.env, HOLDFAST_STORE: url },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Verdict } from '../../../checker/check.ts'
-import { explain } from '../../../checker/explain.ts'
-import type { HistoryEvent } from '../../../checker/history.ts'
+import type { Verdict } from '../../checker/check.ts'
+import { explain } from '../../checker/explain.ts'
+import type { HistoryEvent } from '../../checker/history.ts'
 
 export function failure({ violationCount, violations }: Verdict, events: readonly HistoryEvent[]): Error {
   const path = join(tmpdir(), `holdfast-history-${process.pid}-${Date.now()}.jsonl`)

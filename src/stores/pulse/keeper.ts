@@ -1,0 +1,151 @@
+/**
+ * What the thread does that renews leases while the event loop of the process is blocked: see `pulse.ts`, which starts
+ * it. Each store has a file for its thread, which says how one renewal is sent. It has a connection of its own, so
+ * neither a blocked loop nor an exhausted pool keeps it from renewing. A process that is frozen (SIGSTOP) freezes it as
+ * well, and loses its lease, as it should.
+ */
+import { write } from 'node:fs'
+import { parentPort } from 'node:worker_threads'
+import { sleep, systemClock } from '../../std/clock.ts'
+import { formatDuration } from '../../std/duration.ts'
+import { systemRandom } from '../../std/random.ts'
+import { threadMs } from '../../std/thread-clock.ts'
+import { PulseMemory } from './pulse-memory.ts'
+
+/** The thread's one connection: made when it is needed, made anew when it is lost, closed when nobody needs it. */
+export interface PulseLink {
+  /** False where the store does not know the worker. Rejects well within the lease where there is no answer. */
+  renew(worker: string, leaseMs: number): Promise<boolean>
+  /** What is renewed later connects anew. */
+  close(): Promise<void>
+}
+
+export type ToPulseThread =
+  | {
+      readonly type: 'keep'
+      readonly key: number
+      readonly worker: string
+      readonly leaseMs: number
+      readonly buffer: SharedArrayBuffer
+    }
+  | { readonly type: 'drop'; readonly key: number }
+  | { readonly type: 'close' }
+
+/** The renewals have never worked, for as long as a lease: not an outage, but something that a person has to mend. */
+export interface FromPulseThread {
+  readonly type: 'useless'
+  readonly why: string
+}
+
+const FIRST_BACKOFF_MS = 100
+
+/** To be called once, in the thread. */
+export function keepPulses(link: PulseLink): void {
+  const kept = new Map<number, AbortController>()
+  const drop = (key: number): void => {
+    kept.get(key)?.abort()
+    kept.delete(key)
+  }
+  parentPort?.on('message', (message: ToPulseThread) => {
+    switch (message.type) {
+      case 'keep': {
+        const stop = new AbortController()
+        kept.set(message.key, stop)
+        void new Keeper(link, message, stop.signal).run()
+        break
+      }
+      case 'drop':
+        drop(message.key)
+        if (kept.size === 0) void link.close()
+        break
+      case 'close':
+        for (const key of kept.keys()) drop(key)
+        // Nothing is left then that would keep the thread.
+        void link.close().then(() => parentPort?.close())
+        break
+    }
+  })
+}
+
+/** Keeps the lease of one worker, for as long as the main loop turns often enough. */
+class Keeper {
+  readonly #link: PulseLink
+  readonly #worker: string
+  readonly #leaseMs: number
+  readonly #memory: PulseMemory
+  readonly #stop: AbortSignal
+  readonly #startedMs = threadMs()
+  #backoffMs = FIRST_BACKOFF_MS
+  /** What has been said of the block under way. */
+  #said: 'nothing' | 'blocked' | 'given up' = 'nothing'
+  #everWorked = false
+
+  constructor(
+    link: PulseLink,
+    { worker, leaseMs, buffer }: ToPulseThread & { type: 'keep' },
+    stop: AbortSignal,
+  ) {
+    this.#link = link
+    this.#worker = worker
+    this.#leaseMs = leaseMs
+    this.#memory = new PulseMemory(buffer)
+    this.#stop = stop
+  }
+
+  async run(): Promise<void> {
+    while (!this.#stop.aborted && !this.#memory.gone) {
+      const blockedMs = threadMs() - this.#memory.turnedMs
+      this.#tell(blockedMs)
+      // Jitter, so that a fleet that started together does not beat together.
+      let waitMs = (this.#leaseMs / 3) * (0.8 + systemRandom.float() * 0.2)
+      if (blockedMs < this.#memory.patienceMs && !(await this.#renew())) {
+        waitMs = Math.min(waitMs, this.#backoffMs)
+        this.#backoffMs = Math.min(this.#backoffMs * 2, this.#leaseMs / 6)
+      }
+      await sleep(systemClock, waitMs, this.#stop).catch(() => undefined)
+    }
+  }
+
+  /** False where it did not work. */
+  async #renew(): Promise<boolean> {
+    const sentMs = threadMs()
+    try {
+      const isKnown = await this.#link.renew(this.#worker, this.#leaseMs)
+      if (isKnown) this.#memory.sentMs = sentMs
+      else this.#memory.setGone()
+      this.#everWorked = true
+      this.#backoffMs = FIRST_BACKOFF_MS
+      return true
+    } catch (error) {
+      if (!this.#everWorked && sentMs - this.#startedMs > this.#leaseMs) {
+        this.#everWorked = true
+        const why = error instanceof Error ? error.message : 'an unknown error'
+        parentPort?.postMessage({ type: 'useless', why } satisfies FromPulseThread)
+      }
+      return false
+    }
+  }
+
+  /** Once for each block and again when patience ends: nobody else in this process can say it now. */
+  #tell(blockedMs: number): void {
+    const { patienceMs, running } = this.#memory
+    if (blockedMs <= this.#leaseMs) {
+      this.#said = 'nothing'
+      return
+    }
+    const what = running === '' ? 'no job is running' : `running: ${running}`
+    const since = `The event loop has been blocked for ${formatDuration(blockedMs)}; ${what}.`
+    if (blockedMs >= patienceMs && patienceMs > 0 && this.#said !== 'given up') {
+      this.#said = 'given up'
+      warn(`${since} The leases of this worker are not renewed any longer, and others may take its jobs.`)
+    } else if (this.#said === 'nothing') {
+      this.#said = 'blocked'
+      warn(`${since} Its leases are renewed meanwhile; move the work into a thread or process of its own.`)
+    }
+  }
+}
+
+/** As `process.emitWarning` would print it, but past the main thread, and without waiting for whoever reads it. */
+function warn(text: string): void {
+  write(2, `(node:${process.pid}) HoldfastWarning: ${text}\n`, () => undefined)
+}

@@ -1,0 +1,31 @@
+/** How a store's thread is started: `new Thread(new URL('./pulse-thread.js', import.meta.url), threadOptions(data))`. */
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { Worker as Thread, type WorkerOptions } from 'node:worker_threads'
+
+/** `data` is what the thread's file finds as `workerData`: it must be possible to copy it. */
+export function threadOptions(data: unknown): WorkerOptions {
+  return {
+    name: 'holdfast-pulse',
+    workerData: data,
+    // Without what the program preloads (--import, --require): that is written for its main thread.
+    execArgv: [],
+    env: { ...process.env, NODE_OPTIONS: '' },
+  }
+}
+
+/** Whether the module of that URL is a source, as in our own tests, benchmarks and examples. */
+export function isSource(moduleUrl: string): boolean {
+  return moduleUrl.endsWith('.ts')
+}
+
+/**
+ * For sources: Node 20 reads no TypeScript, and a thread has neither vitest's nor tsx's way of doing so. (A thread as
+ * text for `eval` would need no such detour, but neither compiler nor linter reads that.)
+ */
+export function startFromSources(url: URL, options: WorkerOptions): Thread {
+  const file = JSON.stringify(fileURLToPath(url))
+  const jiti = JSON.stringify(createRequire(import.meta.url).resolve('jiti'))
+  const load = `require(${jiti}).createJiti(${file}).import(${file})`
+  return new Thread(load, { ...options, eval: true })
+}

@@ -1,0 +1,66 @@
+/** Whether a connection to Redis is dead, or the server only slow. */
+import { Redis } from 'ioredis'
+import { describe, expect, test, vi } from 'vitest'
+import { redisMissing } from '../../../test/support/servers/redis.ts'
+import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
+import { startProxy } from '../../../test/support/servers/tcp-proxy.ts'
+import { systemClock } from '../../std/clock.ts'
+import { newFlushId, newJobs } from '../conformance/support.ts'
+import type { Store } from '../store.ts'
+import { redisStore } from './index.ts'
+
+const PATIENT = { timeout: 20_000, interval: 20 }
+
+async function openStore(url: string): Promise<Store> {
+  const store = redisStore({ url, onNotice: () => undefined })
+  await store.open()
+  return store
+}
+
+async function put(store: Store): Promise<void> {
+  await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
+}
+
+async function pidOf({ url }: RedisServer): Promise<number> {
+  const redis = new Redis(url)
+  const pid = /process_id:(\d+)/.exec(await redis.info('server'))?.[1]
+  redis.disconnect()
+  return Number(pid)
+}
+
+describe.skipIf(redisMissing() !== '')('a connection to Redis that is silent', () => {
+  test('is given up long before the deadline of a command, where the server answers on another one', async () => {
+    await using server = await startRedis()
+    await using proxy = await startProxy(server.port)
+    const store = await openStore(proxy.url(server.url))
+    await put(store)
+    // The one that exists never speaks again; all others do.
+    proxy.mode = 'silent'
+    proxy.mode = 'pass'
+    const begun = systemClock.monotonicMs()
+    await expect(put(store)).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+    expect(systemClock.monotonicMs() - begun).toBeLessThan(5_000)
+    await put(store)
+    expect(proxy.connections).toBeLessThanOrEqual(2)
+    await store.close()
+  })
+
+  test('is kept where the server is only slow, and so is what was asked on it', async () => {
+    await using server = await startRedis()
+    await using proxy = await startProxy(server.port)
+    const store = await openStore(proxy.url(server.url))
+    await put(store)
+    const pid = await pidOf(server)
+    process.kill(pid, 'SIGSTOP')
+    const slow = put(store)
+    try {
+      // It was asked on a second one without an answer, and on a third.
+      await vi.waitFor(() => expect(proxy.connections).toBe(3), PATIENT)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await slow
+    expect((await store.admin.queues())[0]?.counts.ready).toBe(2)
+    await store.close()
+  })
+})

@@ -1,0 +1,68 @@
+/**
+ * `npm run soak:kills -- [--store postgres|redis] [--rounds N] [--seed S]`: kills workers under load (and Redis itself),
+ * round by round, prints what became of their jobs, and exits 1 where anything was lost, doubled or late.
+ */
+import { parseArgs } from 'node:util'
+import { killSoakOnPostgres } from './postgres/support/kill-site.ts'
+import { killSoakOnRedis } from './redis/support/kill-site.ts'
+import { RECOVERY_MS, type KillReport } from './support/kill-soak.ts'
+
+/** On Redis 125 rounds are 100 kills of workers, 25 freezes, and 21 kills of Redis. */
+const SOAKS = {
+  postgres: { run: killSoakOnPostgres, rounds: 100 },
+  redis: { run: killSoakOnRedis, rounds: 125 },
+}
+
+const { values } = parseArgs({
+  options: {
+    store: { type: 'string', default: 'postgres' },
+    rounds: { type: 'string' },
+    seed: { type: 'string' },
+  },
+})
+const soak = values.store === 'postgres' || values.store === 'redis' ? SOAKS[values.store] : undefined
+const rounds = Number(values.rounds ?? soak?.rounds)
+const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(values.seed)
+if (soak === undefined || !Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
+  console.error('usage: npm run soak:kills -- [--store postgres|redis] [--rounds N] [--seed S]')
+  process.exit(2)
+}
+
+const report = await soak.run({
+  rounds,
+  seed,
+  onRound: ({ number, what, held }) =>
+    console.error(`round ${number} of ${rounds}: ${what}, ${held} jobs held`),
+})
+const late = report.recoveriesMs.filter((ms) => ms > RECOVERY_MS).length
+print(report)
+for (const violation of report.violations) console.error(violation)
+process.exitCode = report.lost + report.badEffects + report.violations.length + late === 0 ? 0 : 1
+
+function print(told: KillReport): void {
+  const sorted = told.recoveriesMs.toSorted((a, b) => a - b)
+  const at = (share: number): string => `${Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0)} ms`
+  const recoveries: readonly (readonly [name: string, value: string | number])[] = [
+    ['jobs rescued', told.rescued ?? 0],
+    ['recovery of a job p50 / p99 / max', `${at(0.5)} / ${at(0.99)} / ${at(1)}`],
+    [`recovered later than ${RECOVERY_MS} ms`, late],
+  ]
+  const rows: readonly (readonly [name: string, value: string | number])[] = [
+    ['rounds', `${told.rounds}, seed ${seed}`],
+    ['kills (SIGKILL)', told.kills],
+    ['freezes (SIGSTOP beyond the lease)', told.freezes],
+    ['kills of the server', told.serverKills],
+    ['jobs acked', told.acked],
+    ['  completed', told.completed],
+    ['  dead', told.dead],
+    ['  cancelled', told.cancelled],
+    ['  lost', told.lost],
+    ['stale settles refused', told.staleSettlesRefused],
+    ['rules broken, stale settles accepted', told.violations.length],
+    ['completed without exactly one fenced effect', told.badEffects],
+    ['handlers run once more than needed', told.repeatedEffects],
+    // A store that keeps no moves does not tell when a job was rescued, nor when it was claimed again.
+    ...(told.rescued === null ? [] : recoveries),
+  ]
+  for (const [name, value] of rows) console.log(`${name.padEnd(46)}${value}`)
+}
