@@ -1,6 +1,7 @@
 /**
  * Job ids as Redis holds them: the 128 bits of the UUID in 22 characters of an alphabet that is sorted, so that packed
- * ids sort as the ids do. A million jobs have each id in two places; 14 bytes less count.
+ * ids sort as the ids do. A million jobs have each id in two places; 14 bytes less count. Every job comes by here
+ * twice, so it goes by tables of character codes.
  */
 import type { JobId } from '../../job/ids.ts'
 import { isUuid } from '../../std/ids.ts'
@@ -10,28 +11,33 @@ declare const packed: unique symbol
 export type PackedId = string & { readonly [packed]: true }
 
 export const PACKED_CHARS = 22
+const NONE = 255
 
 /** In the order of ASCII. */
-const ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
-/** Three hexadecimal digits are two characters. */
-const PAIRS = Array.from({ length: 4096 }, (_, n) => `${ALPHABET[n >> 6]}${ALPHABET[n & 63]}`)
-const DIGITS = new Map(PAIRS.map((pair, n) => [pair, n.toString(16).padStart(3, '0')]))
-/** The value of a hexadecimal digit by its character code. */
-const VALUES = Uint8Array.from({ length: 128 }, (_, code) => {
-  const value = Number.parseInt(String.fromCharCode(code), 16)
-  return Number.isNaN(value) ? 0 : value
-})
-/** Where the 32 digits stand in a UUID; one more for the last three, which are two. */
-const PLACES = Array.from({ length: 36 }, (_, place) => place).filter(
-  (place) => ![8, 13, 18, 23].includes(place),
-)
+const ALPHABET = codesOf('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz')
+const HEX = codesOf('0123456789abcdef')
+const ALPHABET_VALUES = valuesOf(ALPHABET)
+const HEX_VALUES = valuesOf(HEX)
+for (const [value, code] of codesOf('0123456789ABCDEF').entries()) HEX_VALUES[code] = value
+// Stands for the digit behind the last.
+HEX_VALUES['-'.charCodeAt(0)] = 0
+
+/** Where the 32 digits stand in a UUID, and one more that is no digit: three of them are two characters. */
+const PLACES = Uint8Array.from([
+  ...Array.from({ length: 36 }, (_, place) => place).filter((place) => ![8, 13, 18, 23].includes(place)),
+  8,
+])
+const short = Buffer.alloc(PACKED_CHARS)
+const long = Buffer.alloc(36, '-')
 
 /** The id must be a UUID: ours are. */
 export function packId(id: JobId): PackedId {
-  let text = ''
-  for (let digit = 0; digit < 30; digit += 3)
-    text += PAIRS[(valueAt(id, digit) << 8) | (valueAt(id, digit + 1) << 4) | valueAt(id, digit + 2)]
-  return (text + PAIRS[(valueAt(id, 30) << 8) | (valueAt(id, 31) << 4)]) as PackedId
+  for (let at = 0, digit = 0; at < PACKED_CHARS; at += 2, digit += 3) {
+    const bits = (digitAt(id, digit) << 8) | (digitAt(id, digit + 1) << 4) | digitAt(id, digit + 2)
+    short[at] = ALPHABET[bits >> 6] as number
+    short[at + 1] = ALPHABET[bits & 63] as number
+  }
+  return short.toString('latin1') as PackedId
 }
 
 /** Null for what no job can be called. */
@@ -40,15 +46,28 @@ export function packKnown(id: JobId): PackedId | null {
 }
 
 export function unpackId(id: string): JobId {
-  let hex = ''
-  for (let at = 0; at < PACKED_CHARS; at += 2) hex += DIGITS.get(id.slice(at, at + 2)) ?? unreadable(id)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}` as JobId
+  for (let at = 0, digit = 0; at < PACKED_CHARS; at += 2, digit += 3) {
+    const high = ALPHABET_VALUES[id.charCodeAt(at)] ?? NONE
+    const low = ALPHABET_VALUES[id.charCodeAt(at + 1)] ?? NONE
+    if (high === NONE || low === NONE) throw new Error(`${JSON.stringify(id)} is no job's id.`)
+    const bits = (high << 6) | low
+    long[PLACES[digit] as number] = HEX[bits >> 8] as number
+    long[PLACES[digit + 1] as number] = HEX[(bits >> 4) & 15] as number
+    if (digit < 30) long[PLACES[digit + 2] as number] = HEX[bits & 15] as number
+  }
+  return long.toString('latin1') as JobId
 }
 
-function valueAt(id: string, digit: number): number {
-  return VALUES[id.charCodeAt(PLACES[digit] as number)] as number
+function digitAt(id: string, digit: number): number {
+  return HEX_VALUES[id.charCodeAt(PLACES[digit] as number)] as number
 }
 
-function unreadable(id: string): never {
-  throw new Error(`${JSON.stringify(id)} is no job's id.`)
+function codesOf(characters: string): Uint8Array {
+  return Uint8Array.from(characters, (character) => character.charCodeAt(0))
+}
+
+function valuesOf(codes: Uint8Array): Uint8Array {
+  const values = new Uint8Array(128).fill(NONE)
+  for (const [value, code] of codes.entries()) values[code] = value
+  return values
 }
