@@ -57,6 +57,15 @@ describe('a batcher', () => {
     expect(await answers).toEqual([30, 10, 20])
   })
 
+  test('sends many in one call for each that may be under way, so that both sides are busy', async () => {
+    const { batcher, calls, sizes } = setUp(WIDE)
+    const answers = Promise.all(upTo(50).map((item) => batcher.add(item)))
+    await letPromisesRun()
+    expect(sizes()).toEqual([25, 25])
+    for (const call of calls) call.answer()
+    expect(await answers).toEqual(upTo(50).map((item) => item * 10))
+  })
+
   test('sends together what gathers while as many calls are under way as may be', async () => {
     const { batcher, calls, sizes } = setUp({ maxItems: 100, maxInFlight: 1 })
     const answers = [batcher.add(1)]

@@ -26,6 +26,8 @@ export interface BatcherOptions<Item, Answer> {
   readonly late: (item: Item) => Error
 }
 
+const WORTH_SPLITTING = 16
+
 export class Batcher<Item, Answer> {
   readonly #options: BatcherOptions<Item, Answer>
   #waiting: Waiting<Item, Answer>[] = []
@@ -57,8 +59,19 @@ export class Batcher<Item, Answer> {
     })
   }
 
+  /**
+   * Where nothing is under way and many wait, one call for each half: while the other side works on the first, this one
+   * prepares the second, and from then on their callers take turns.
+   */
+  #batchSize(): number {
+    const { maxItems, maxInFlight } = this.#options
+    const waiting = this.#waiting.length
+    if (this.#inFlight > 0 || waiting < WORTH_SPLITTING) return maxItems
+    return Math.min(maxItems, Math.ceil(waiting / maxInFlight))
+  }
+
   async #flush(): Promise<void> {
-    const batch = this.#waiting.slice(0, this.#options.maxItems)
+    const batch = this.#waiting.slice(0, this.#batchSize())
     this.#waiting = this.#waiting.slice(batch.length)
     this.#inFlight++
     const belated = [...batch]

@@ -63,13 +63,13 @@ const answers: Answers = {
   async startWork(work) {
     tally.begin(work.handlerMs ?? 0)
     if (work.refill === true) tally.onEach(LEVEL_TURN, refill)
-    progress = setInterval(tellProgress, PROGRESS_MS)
-    stopWorker = await library.work(tally.handler, work.concurrency)
+    stopWorker = await library.work(counted, work.concurrency)
   },
   async stopWork() {
     tally.onEach(LEVEL_TURN, () => undefined)
     await stopWorker?.()
-    clearInterval(progress)
+    clearTimeout(progress)
+    progress = undefined
     return tally.result()
   },
 }
@@ -116,13 +116,15 @@ async function pace(
   return sent
 }
 
-let told = 0
+/** A timer only while there is something to tell: an idle worker shall cost what it costs. */
+function counted(payload: Payload): void | Promise<void> {
+  progress ??= setTimeout(tellProgress, PROGRESS_MS)
+  return tally.handler(payload)
+}
 
-/** Only what is new: an idle worker shall cost what it costs. */
 function tellProgress(): void {
-  if (tally.started === told) return
-  told = tally.started
-  say({ type: 'progress', started: told })
+  progress = undefined
+  say({ type: 'progress', started: tally.started })
 }
 
 function refill(): void {

@@ -36,13 +36,41 @@ interface Past {
 
 /** All of the record but the two numbers that the script puts in front. */
 export function tailOf(job: NewJob): string {
-  const { queue, name, priority, maxAttempts, maxCrashes, unique } = job
+  const { unique } = job
   const options = packOptions(job)
-  const facts: unknown[] = [queue, name, priority, maxAttempts, maxCrashes]
-  if (unique !== null || options !== null)
-    facts.push(unique === null ? null : unique.key, unique === null ? null : holdOf(unique))
+  if (unique === null && options === null) return `${plainTail(job)}${job.payload}`
+  const facts: unknown[] = plainFacts(job)
+  facts.push(unique === null ? null : unique.key, unique === null ? null : holdOf(unique))
   if (options !== null) facts.push(options)
   return `${JSON.stringify(facts).slice(1)}\n${job.payload}`
+}
+
+type PlainJob = Pick<NewJob, 'queue' | 'name' | 'priority' | 'maxAttempts' | 'maxCrashes'>
+
+function plainFacts({ queue, name, priority, maxAttempts, maxCrashes }: PlainJob): unknown[] {
+  return [queue, name, priority, maxAttempts, maxCrashes]
+}
+
+let last: { readonly job: PlainJob; readonly tail: string } | undefined
+
+/** Of many jobs enqueued one after another it is the same. */
+function plainTail(job: PlainJob): string {
+  if (last === undefined || !isAlike(last.job, job)) {
+    const { queue, name, priority, maxAttempts, maxCrashes } = job
+    const tail = `${JSON.stringify(plainFacts(job)).slice(1)}\n`
+    last = { job: { queue, name, priority, maxAttempts, maxCrashes }, tail }
+  }
+  return last.tail
+}
+
+function isAlike(a: PlainJob, b: PlainJob): boolean {
+  return (
+    a.name === b.name &&
+    a.queue === b.queue &&
+    a.priority === b.priority &&
+    a.maxAttempts === b.maxAttempts &&
+    a.maxCrashes === b.maxCrashes
+  )
 }
 
 export function holdOf({ hold }: UniqueClaim): Hold {

@@ -71,31 +71,54 @@ async function sendPart(
     const isKeyed = jobs.some((job) => job.unique !== null)
     const text = isKeyed
       ? await run<string>(shard, 'enqueue_unique', [...flush, jobs.length, ...jobs.flatMap(keyedJob)])
-      : await run<string>(shard, 'enqueue', [...flush, ...groups(jobs)])
+      : await run<string>(shard, 'enqueue', plainArgs(flush, jobs))
     return readAnswers(text)
   } catch (error) {
     throw refusalOf(error)
   }
 }
 
-/** By queue and head start, so that most of what a script does is done once a group. */
-function groups(jobs: readonly NewJob[]): RedisValue[] {
-  const found = new Map<string, RedisValue[]>()
+/** Jobs that a script places alike. */
+interface Group {
+  readonly queue: string
+  readonly headStart: number
+  readonly isDelayed: boolean
+  count: number
+  /** Of each job what enqueue.lua takes. */
+  readonly args: RedisValue[]
+}
+
+/** By queue and head start, so that most of what a script does is done once a group. Most flushes are one. */
+function plainArgs(flush: readonly RedisValue[], jobs: readonly NewJob[]): RedisValue[] {
+  const groups: Group[] = []
+  let group: Group | undefined
   for (const job of jobs) {
     const due = dueText(job.due)
     const headStart = headStartOf(job)
-    const key = `${due === '' ? 'n' : 'd'} ${headStart} ${job.queue}`
-    let group = found.get(key)
-    if (group === undefined) {
-      group = [job.queue, headStart, due === '' ? 'n' : 'd', 0]
-      found.set(key, group)
-    }
-    group[3] = Number(group[3]) + 1
-    group.push(packId(job.id))
-    if (due !== '') group.push(due)
-    group.push(tailOf(job))
+    if (group === undefined || !isOf(group, job.queue, headStart, due))
+      group = groupOf(groups, job.queue, headStart, due)
+    group.count++
+    if (due === '') group.args.push(packId(job.id), tailOf(job))
+    else group.args.push(packId(job.id), due, tailOf(job))
   }
-  return [found.size, ...[...found.values()].flat()]
+  const args: RedisValue[] = [...flush, groups.length]
+  for (const { queue, headStart, isDelayed, count, args: own } of groups) {
+    args.push(queue, headStart, isDelayed ? 'd' : 'n', count)
+    for (const arg of own) args.push(arg)
+  }
+  return args
+}
+
+function isOf(group: Group, queue: string, headStart: number, due: string): boolean {
+  return group.queue === queue && group.headStart === headStart && group.isDelayed === (due !== '')
+}
+
+function groupOf(groups: Group[], queue: string, headStart: number, due: string): Group {
+  const known = groups.find((group) => isOf(group, queue, headStart, due))
+  if (known !== undefined) return known
+  const group: Group = { queue, headStart, isDelayed: due !== '', count: 0, args: [] }
+  groups.push(group)
+  return group
 }
 
 /** As job_at of insert.lua takes it. */

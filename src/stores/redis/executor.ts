@@ -42,15 +42,14 @@ export class LineExecutor implements Executor {
 
   script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
     const { text, sha, greeting } = script
-    const behind = [keys.length, ...keys, ...args]
     return this.#bounded(async (client) => {
       if (greeting !== null) this.#greet(client, greeting, keys)
       try {
-        return await client.call('EVALSHA', [sha, ...behind])
+        return await client.call('EVALSHA', [sha, keys.length, ...keys, ...args])
       } catch (error) {
         if (!isUnknownScript(error)) throw error
         // A server that was restarted or told to forget; it knows the script from now on.
-        return client.call('EVAL', [text, ...behind])
+        return client.call('EVAL', [text, keys.length, ...keys, ...args])
       }
     })
   }
