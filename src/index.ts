@@ -21,6 +21,7 @@ export {
   type ErrorCode,
   type InputIssue,
 } from './errors.ts'
+export { chain, type Pass, type Processor } from './flow/chain.ts'
 export type { CommitTx, JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
 export type { Instant } from './job/duration.ts'
 export type { Events } from './job/events.ts'

@@ -20,21 +20,27 @@ export function scheduler(core: Core): Duty {
   return {
     name: 'fire schedules',
     async run() {
-      const stored = await core.connection.call(
-        'read the schedules',
-        (store) => store.schedules.list(),
-        DUTY_TIMEOUT_MS,
-      )
-      const active = stored.flatMap((one) => readStored(one) ?? []).filter(({ paused }) => !paused)
-      if (active.length === 0) return { againInMs: NAP_WITHOUT_ANY_MS }
-      const naps: number[] = []
-      for (let at = 0; at < active.length; at += MOST_AT_ONCE) {
-        const some = active.slice(at, at + MOST_AT_ONCE)
-        naps.push(...(await Promise.all(some.map((schedule) => fireDue(core, schedule)))))
-      }
-      return { againInMs: Math.max(AT_ONCE_MS, Math.min(LONGEST_NAP_MS, ...naps)) }
+      const nextInMs = await fireSchedules(core)
+      if (nextInMs === null) return { againInMs: NAP_WITHOUT_ANY_MS }
+      return { againInMs: Math.max(AT_ONCE_MS, Math.min(LONGEST_NAP_MS, nextInMs)) }
     },
   }
+}
+
+/** Fires what is due; resolves to when the next slot is, or null where there is no schedule at all. */
+export async function fireSchedules(core: Core): Promise<number | null> {
+  const stored = await core.connection.call(
+    'read the schedules',
+    (store) => store.schedules.list(),
+    DUTY_TIMEOUT_MS,
+  )
+  const active = stored.flatMap((one) => readStored(one) ?? []).filter(({ paused }) => !paused)
+  const waits: number[] = []
+  for (let at = 0; at < active.length; at += MOST_AT_ONCE) {
+    const some = active.slice(at, at + MOST_AT_ONCE)
+    waits.push(...(await Promise.all(some.map((schedule) => fireDue(core, schedule)))))
+  }
+  return waits.length === 0 ? null : Math.min(...waits)
 }
 
 /** Resolves to how long it may be left alone. */

@@ -7,6 +7,7 @@ import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId, WorkerId } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
+import { fireSchedules } from '../maintenance/scheduler.ts'
 import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
 import { MAX_BATCH, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
@@ -52,6 +53,7 @@ export class TestWorker {
     await this.#core.connection.call('start the test queue', (store) =>
       store.register(this.#worker, 100 * YEAR_MS),
     )
+    await this.#core.schedules.putDeclared(this.#core.registry.all().map(({ name }) => name))
   }
 
   stop(): void {
@@ -121,11 +123,14 @@ export class TestWorker {
     return (await this.#promote()).nextInMs
   }
 
+  /** What is due, slots of schedules too. */
   async #promote(): Promise<{ nextInMs: number | null }> {
+    const slotInMs = (await fireSchedules(this.#core)) ?? Infinity
     const { upkeep } = this.#core.connection.store
     let answer = await upkeep.promote(MAX_BATCH)
     while (answer.promoted === MAX_BATCH) answer = await upkeep.promote(MAX_BATCH)
-    return answer
+    const nextInMs = Math.min(slotInMs, answer.nextInMs ?? Infinity)
+    return { nextInMs: nextInMs === Infinity ? null : nextInMs }
   }
 
   async #claim(queue: string, limit: number): Promise<readonly Lease[]> {

@@ -34,6 +34,16 @@ describe('a test queue', () => {
     expect(sent).toEqual(['hello ada'])
   })
 
+  test('fires schedules as time goes by, those of definitions too', async () => {
+    const { hf, send, sent } = mailer()
+    hf.job({ name: 'sweep', schedule: { cron: '0 1 * * *' }, run: () => void sent.push('swept') })
+    await using t = await testQueue(hf)
+    await send.schedule('hourly', { every: '1h', input: { to: 'ada' } })
+    expect(await t.drain()).toMatchObject({ completed: 0 })
+    expect(await t.drain({ until: '2030-01-01T03:30:00Z' })).toMatchObject({ completed: 4 })
+    expect(sent.toSorted()).toEqual(['hello ada', 'hello ada', 'hello ada', 'swept'])
+  })
+
   test('runs the job that was asked for, and leaves the others as they were', async () => {
     const { hf, send, sent } = mailer()
     await using t = await testQueue(hf)

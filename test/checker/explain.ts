@@ -69,6 +69,8 @@ function callWords(call: Call): string {
   switch (call.kind) {
     case 'enqueue':
       return `enqueue, flush ${call.flush}: ${call.jobs.map(({ id, queue, payload }) => `${id} in ${queue} ${short(payload)}`).join(', ')}`
+    case 'fire':
+      return `fire slot ${call.slot} of schedule ${call.schedule}: ${call.job.id} in ${call.job.queue}`
     case 'cycle': {
       const settles = call.settles.map(({ token, position, to }) => `${to} at ${token}/${position}`)
       const claim = call.claim === null ? [] : [`claim ${call.claim.limit} of ${call.claim.queue}`]
@@ -101,6 +103,8 @@ function replyWords({ reply }: AnswerEvent): string {
       return reply.jobs.map(({ id, outcome }) => `${outcome} ${id}`).join(', ')
     case 'cycle':
       return cycleWords(reply)
+    case 'fire':
+      return reply.outcome
     case 'heartbeat':
       return reply.alive ? `alive, tokens ${reply.tokens.join(', ') || 'none'}` : 'not alive'
     case 'promote':

@@ -100,6 +100,14 @@ export interface UnknownEvent extends Stamp {
 
 export type Call =
   | { readonly kind: 'enqueue'; readonly flush: string; readonly jobs: readonly EnqueuedJob[] }
+  /** A slot of a schedule. `everyMs`: slots come so often, and none may be left out; null where that is not promised. */
+  | {
+      readonly kind: 'fire'
+      readonly schedule: string
+      readonly slot: number
+      readonly everyMs: number | null
+      readonly job: EnqueuedJob
+    }
   | { readonly kind: 'register'; readonly worker: string; readonly leaseMs: number }
   | { readonly kind: 'retire'; readonly worker: string }
   /** Settle and claim in one step, as workers do; either part may be empty. */
@@ -128,6 +136,7 @@ export type Call =
 export type Reply =
   /** One for each job of the flush, in order. */
   | { readonly kind: 'enqueue'; readonly jobs: readonly EnqueueReply[] }
+  | { readonly kind: 'fire'; readonly outcome: 'fired' | 'already' | 'missing' }
   | { readonly kind: 'register' | 'retire' | 'pause' | 'resume' | 'other' }
   | {
       readonly kind: 'cycle'

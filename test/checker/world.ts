@@ -17,6 +17,11 @@ export interface Leased {
 
 const NONE: readonly Leased[] = []
 
+/** Firing a slot is a flush of one job, whoever fires it. */
+function flushOf({ schedule, slot }: { readonly schedule: string; readonly slot: number }): string {
+  return `${schedule} ${slot}`
+}
+
 export class World {
   readonly bounds: Bounds
   readonly book: Book
@@ -110,6 +115,7 @@ export class World {
       case 'invoke':
         this.calls.begin(event)
         if (event.call.kind === 'enqueue') this.book.ask(event, event.call.flush, event.call.jobs)
+        if (event.call.kind === 'fire') this.book.ask(event, flushOf(event.call), [event.call.job])
         this.fleet.apply(event, undefined)
         if (!this.moves) this.clients.asked(event)
         return
@@ -131,8 +137,9 @@ export class World {
 
   #close(invoked: InvokeEvent, seq: number, settled: boolean): void {
     this.calls.end(invoked, seq, settled)
-    if (!settled || invoked.call.kind !== 'enqueue') return
-    const flush = this.book.flushes.get(invoked.call.flush)
+    const { call } = invoked
+    if (!settled || (call.kind !== 'enqueue' && call.kind !== 'fire')) return
+    const flush = this.book.flushes.get(call.kind === 'fire' ? flushOf(call) : call.flush)
     if (flush !== undefined) flush.possible--
   }
 }

@@ -115,7 +115,10 @@ export class Fleet {
     const hf = simulatedHoldfast(plan, process, this.#remote(process), seededRandom(world.random.uint32()))
     recorder.write({ type: 'node', what: 'started', node: process.name, queues: [], slots: 0, upkeep: false })
     this.#clients.push(process)
-    void new Client(plan, process, hf, recorder, seededRandom(world.random.uint32())).live(() => world.nowMs)
+    const client = new Client(plan, process, hf, recorder, seededRandom(world.random.uint32()))
+    void client.live(() => world.nowMs)
+    // One of them: whoever else says the same later says it by another clock.
+    if (this.#clients.length === 1) void client.keepSchedule(() => world.nowMs)
   }
 
   #process(kind: string): SimulatedProcess {
@@ -126,8 +129,8 @@ export class Fleet {
   }
 
   #remote(process: SimulatedProcess): Store {
-    const { store, network, recorder } = this.#parts
-    return remoteStore(store, network, recorder, process)
+    const { store, network, recorder, plan } = this.#parts
+    return remoteStore(store, network, recorder, process, plan.schedule)
   }
 
   /** Somebody whom something can be done to. */

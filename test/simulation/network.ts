@@ -2,7 +2,7 @@
  * The way between a process and the store, with everything that can go wrong on it: requests and replies are late, come
  * in another order, or never; the store is away for a while, for all or for one.
  */
-import type { Store, WakeUp } from '../../src/stores/store.ts'
+import type { Schedules, Store, WakeUp } from '../../src/stores/store.ts'
 import type { Call, Reply } from '../checker/history.ts'
 import type { SimulatedProcess } from './process.ts'
 import { enqueuedJob, type Recorder } from './recorder.ts'
@@ -17,6 +17,11 @@ export interface NetworkFaults {
   /** How often a message takes up to `slowMs` instead. */
   readonly slow: number
   readonly slowMs: number
+}
+
+/** Slots come this often, and none may be left out. */
+export interface SimulatedSchedule {
+  readonly everyMs: number
 }
 
 export const CALM: NetworkFaults = {
@@ -122,6 +127,7 @@ export function remoteStore(
   network: Network,
   recorder: Recorder,
   from: SimulatedProcess,
+  schedule: SimulatedSchedule | null,
 ): Store {
   const other = <T>(what: string, step: () => Promise<T>): Promise<T> =>
     network.call(from, { kind: 'other', what }, step, () => ({ kind: 'other' }))
@@ -132,7 +138,7 @@ export function remoteStore(
     enqueue: (flush) =>
       network.call(
         from,
-        { kind: 'enqueue', flush: flush.id, jobs: flush.jobs.map(enqueuedJob) },
+        { kind: 'enqueue', flush: flush.id, jobs: flush.jobs.map((job) => enqueuedJob(job)) },
         () => real.enqueue(flush),
         (jobs) => ({ kind: 'enqueue', jobs }),
       ),
@@ -202,7 +208,7 @@ export function remoteStore(
       lead: (candidate, ttlMs) => other('lead', () => real.upkeep.lead(candidate, ttlMs)),
       resign: (candidate) => other('resign', () => real.upkeep.resign(candidate)),
     },
-    schedules: real.schedules,
+    schedules: schedule === null ? real.schedules : remoteSchedules(real, network, from, schedule),
     admin: {
       get: (id) => other('get', () => real.admin.get(id)),
       list: (query) => other('list', () => real.admin.list(query)),
@@ -230,6 +236,28 @@ export function remoteStore(
           ({ changed }) => ({ kind: 'change', changed }),
         ),
     },
+  }
+}
+
+function remoteSchedules(
+  { schedules }: Store,
+  network: Network,
+  from: SimulatedProcess,
+  { everyMs }: SimulatedSchedule,
+): Schedules {
+  const other = <T>(what: string, step: () => Promise<T>): Promise<T> =>
+    network.call(from, { kind: 'other', what }, step, () => ({ kind: 'other' }))
+  return {
+    put: (spec) => other('put schedule', () => schedules.put(spec)),
+    remove: (id) => other('remove schedule', () => schedules.remove(id)),
+    list: () => other('list schedules', () => schedules.list()),
+    fire: (id, slot, nextSlot, job) =>
+      network.call(
+        from,
+        { kind: 'fire', schedule: id, slot, everyMs, job: enqueuedJob(job, `${id} ${slot}`) },
+        () => schedules.fire(id, slot, nextSlot, job),
+        (outcome) => ({ kind: 'fire', outcome }),
+      ),
   }
 }
 

@@ -1,6 +1,6 @@
 /** What one run is like, drawn from its seed: how many processes, how they are set, how bad the weather is. */
 import type { Random } from '../../src/std/random.ts'
-import { CALM, type NetworkFaults } from './network.ts'
+import { CALM, type NetworkFaults, type SimulatedSchedule } from './network.ts'
 import { between, chance, pick } from './world.ts'
 
 export interface RunPlan {
@@ -19,6 +19,8 @@ export interface RunPlan {
   readonly storeTimeoutMs: number
   /** Jobs of a few milliseconds that come in crowds, so that workers claim ahead of their free slots. */
   readonly brisk: boolean
+  /** A schedule beside what clients enqueue; null for none. */
+  readonly schedule: SimulatedSchedule | null
   /** Mean pause between two enqueues of one client. */
   readonly enqueueEveryMs: number
   readonly network: NetworkFaults
@@ -38,6 +40,8 @@ const MEAN_WORK_MS = 3_000
 /** Seeds from here on also have workers with so many slots that they make two calls at once. */
 export const WIDE_FROM_SEED = 501
 const WIDE = 150
+/** Seeds from here on also have a schedule. */
+export const SCHEDULE_FROM_SEED = 601
 
 /** Each run leaves some kinds out: a fault that always comes together with others hides what it alone would show. */
 export function drawPlan(seed: number, random: Random, minutes: number): RunPlan {
@@ -54,8 +58,10 @@ export function drawPlan(seed: number, random: Random, minutes: number): RunPlan
   const enqueueEveryMs = (clients * MEAN_BURST * MEAN_WORK_MS) / (workers * slots * load)
   const every = (meanMs: number, probability: number): number =>
     chance(random, probability) ? meanMs * between(random, 0.5, 2) : Infinity
+  const schedule = seed >= SCHEDULE_FROM_SEED ? { everyMs: pick(random, [5_000, 20_000, 60_000]) } : null
   return {
     durationMs,
+    schedule,
     healedFromMs: durationMs * (2 / 3),
     quietFromMs: durationMs * 0.85,
     queues: ['a', 'b', 'c'].slice(0, pick(random, [1, 1, 2, 3])),

@@ -131,6 +131,8 @@ export class Recorder {
       case 'enqueue':
         // Each enqueue has an intent of its own in its payload, so a replaced job shows by it.
         return from === null ? 'enqueue' : this.#payloads.get(id) === payload ? 'reschedule' : 'replace'
+      case 'fire':
+        return 'enqueue'
       case 'cycle':
         // Beyond its bound the store forgets the oldest finished job in the same step that finishes another.
         return to === null ? 'prune' : to === 'running' ? 'claim' : 'settle'
@@ -181,10 +183,14 @@ export function holdOf({ hold }: NonNullable<NewJob['unique']>): Hold {
   return 'forMs' in hold ? hold.forMs : hold.while
 }
 
-export function enqueuedJob(job: NewJob): EnqueuedJob {
+/** `intent`: what the application meant, where the payload does not say. */
+export function enqueuedJob(job: NewJob, intent = intentOf(job)): EnqueuedJob {
   const { id, name, queue, priority, headStartMs, payload, due, unique } = job
   const spec =
     unique === null ? null : { key: unique.key, hold: holdOf(unique), onConflict: unique.onConflict }
-  const { intent } = JSON.parse(payload) as { intent: string }
   return { id, name, queue, priority, headStartMs, payload, due, unique: spec, intent }
+}
+
+function intentOf({ payload }: NewJob): string {
+  return (JSON.parse(payload) as { intent: string }).intent
 }

@@ -177,6 +177,28 @@ export class Client {
     }
   }
 
+  /** Makes the schedule of the plan, and removes it when all is to become quiet. */
+  async keepSchedule(nowMs: () => number): Promise<void> {
+    const { schedule, quietFromMs } = this.#plan
+    if (schedule === null) return
+    const input = { intent: 'tick', ms: 5, endings: [], deaf: false }
+    const spec = { every: schedule.everyMs, catchUp: 'all', catchUpLimit: 100_000, input } as const
+    await this.#insist(() => this.#job.schedule('tick', spec))
+    await sleep(this.#process.clock, quietFromMs - nowMs())
+    await this.#insist(() => this.#job.unschedule('tick'))
+  }
+
+  async #insist(act: () => Promise<unknown>): Promise<void> {
+    for (;;) {
+      try {
+        await act()
+        return
+      } catch {
+        await sleep(this.#process.clock, 1_000)
+      }
+    }
+  }
+
   async #act(): Promise<void> {
     const random = this.#random
     const recent = this.#recent.length === 0 ? undefined : pick(random, this.#recent)

@@ -169,7 +169,7 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
     close: () => real.close(),
     enqueue: (flush) =>
       record(
-        { kind: 'enqueue', flush: flush.id, jobs: flush.jobs.map(enqueuedJob) },
+        { kind: 'enqueue', flush: flush.id, jobs: flush.jobs.map((job) => enqueuedJob(job)) },
         () => real.enqueue(flush),
         (jobs) => ({ kind: 'enqueue', jobs }),
       ),

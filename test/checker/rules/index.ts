@@ -12,6 +12,7 @@ import { Fence } from './s04-fence.ts'
 import { Growth } from './s05-growth.ts'
 import { FinalIsFinal } from './s06-final.ts'
 import { UniqueKeys } from './s07-unique.ts'
+import { Slots } from './s08-slots.ts'
 import { LegalMoves } from './s11-moves.ts'
 import { Payloads } from './s12-payload.ts'
 import { Flushes } from './s14-flush.ts'
@@ -29,6 +30,7 @@ export const ALL_RULES: readonly RuleClass[] = [
   Growth,
   FinalIsFinal,
   UniqueKeys,
+  Slots,
   LegalMoves,
   Payloads,
   Flushes,

@@ -48,6 +48,7 @@ export class ReferenceStore {
   readonly #revoked = new Set<number>()
   readonly #keys = new Map<string, Key>()
   readonly #flushes = new Map<string, readonly EnqueueReply[]>()
+  readonly #slots = new Map<string, number>()
   #token = 0
 
   constructor(write: (event: Unstamped<HistoryEvent>) => void, now: () => number) {
@@ -59,6 +60,8 @@ export class ReferenceStore {
     switch (call.kind) {
       case 'enqueue':
         return { kind: 'enqueue', jobs: this.#enqueue(call) }
+      case 'fire':
+        return { kind: 'fire', outcome: this.#fire(call) }
       case 'register':
         return this.#register(call)
       case 'retire':
@@ -99,6 +102,13 @@ export class ReferenceStore {
     const replies = jobs.map((spec) => this.#insert(spec))
     this.#flushes.set(flush, replies)
     return replies
+  }
+
+  #fire({ schedule, slot, job }: CallOf<'fire'>): 'fired' | 'already' {
+    if (slot <= (this.#slots.get(schedule) ?? -Infinity)) return 'already'
+    this.#slots.set(schedule, slot)
+    this.#insert(job)
+    return 'fired'
   }
 
   #insert(spec: EnqueuedJob): EnqueueReply {

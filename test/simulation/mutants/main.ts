@@ -1,8 +1,9 @@
 /**
  * `npm run mutants -- [--only text] [--write]`: hunts all mutants (or those whose name contains the text), two at a time,
- * and prints which rule caught each at which seed. `--write` keeps that in caught.json, which the fault tests hold.
+ * and prints which rule caught each at which seed. `--write` keeps that in caught.json, which the fault tests hold; what is
+ * known there of mutants that were not hunted, or that survived, stays.
  */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { hunt, HUNT_MINUTES, type Caught } from './hunt.ts'
@@ -19,8 +20,9 @@ const caught = new Map<string, Caught>()
 
 await Promise.all(Array.from({ length: AT_ONCE }, huntOneAfterAnother))
 if (values.write) {
-  const inOrder = MUTANTS.filter(({ name }) => caught.has(name)).map(({ name }) => [name, caught.get(name)])
   const file = fileURLToPath(new URL('caught.json', import.meta.url))
+  const before = JSON.parse(readFileSync(file, 'utf8')) as Record<string, Caught>
+  const inOrder = MUTANTS.map(({ name }) => [name, caught.get(name) ?? before[name]])
   writeFileSync(file, JSON.stringify(Object.fromEntries(inOrder), null, 2) + '\n')
 }
 
@@ -31,7 +33,12 @@ async function huntOneAfterAnother(): Promise<void> {
 
 async function result(mutant: Mutant): Promise<string> {
   try {
-    const found = await hunt(mutant, { from: 1, seeds: SEEDS, minutes: HUNT_MINUTES, timeoutMs: 900_000 })
+    const found = await hunt(mutant, {
+      from: mutant.fromSeed ?? 1,
+      seeds: SEEDS,
+      minutes: HUNT_MINUTES,
+      timeoutMs: 900_000,
+    })
     if (found === null) throw new Error(`SURVIVED ${SEEDS} seeds`)
     caught.set(mutant.name, found)
     return `${found.rule} at seed ${found.seed}`

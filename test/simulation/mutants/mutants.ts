@@ -3,10 +3,14 @@
  * notice them would not notice them in us either. `find` must stand in the file exactly once: a mutant that no longer
  * fits its source is an error, not a pass.
  */
+import { SCHEDULE_FROM_SEED } from '../plan.ts'
+
 export interface Mutant extends Edit {
   readonly name: string
   /** Whose bug it was, or why we might make it. */
   readonly from: string
+  /** The first seed whose runs have what it breaks. @default 1 */
+  readonly fromSeed?: number
   /** What else has to change for it. */
   readonly and?: Edit
 }
@@ -26,6 +30,8 @@ const UPKEEP = 'src/stores/memory/upkeep.ts'
 const ADMIN = 'src/stores/memory/admin.ts'
 const SESSION = 'src/worker/session.ts'
 const WORKER = 'src/worker/worker.ts'
+const SCHEDULES = 'src/stores/memory/schedules.ts'
+const DUE = 'src/scheduler/due.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   // ── the fence ──────────────────────────────────────────────────────────────
@@ -306,5 +312,23 @@ export const MUTANTS: readonly Mutant[] = [
     find: '    if (!answer.alive) this.#die(worker)\n    // Leases',
     replace: '    // Leases',
     and: { file: SESSION, find: '    if (!answer.alive) return this.#die(worker)\n', replace: '' },
+  },
+
+  // ── schedules ──────────────────────────────────────────────────────────────
+  {
+    name: 'a slot is fired again',
+    from: 'Oban #1488: a stale leader fires cron twice',
+    fromSeed: SCHEDULE_FROM_SEED,
+    file: SCHEDULES,
+    find: "        if (schedule.lastSlot !== null && slot <= schedule.lastSlot) return 'already'\n",
+    replace: '',
+  },
+  {
+    name: 'slots are left out after an outage',
+    from: 'BullMQ #3272: schedules stop silently',
+    fromSeed: SCHEDULE_FROM_SEED,
+    file: DUE,
+    find: "  if (catchUp === 'all') return slots.slice(-catchUpLimit)\n",
+    replace: '',
   },
 ]

@@ -3,6 +3,7 @@
  * carried out; a redirection says that it was not. While a slot moves from one node to another its scripts wait (see
  * `queue-shards.ts` for why they must), for as long as any call may take.
  */
+import { HoldfastError } from '../../../errors.ts'
 import { sleep, type Clock } from '../../../std/clock.ts'
 import type { RedisValue } from '../driver.ts'
 import type { Executor } from '../executor.ts'
@@ -41,8 +42,8 @@ export class ClusterExecutor implements Executor {
         return await node.script(script, keys, args)
       } catch (error) {
         const code = redirectionOf(error)
-        // Whatever else went wrong, it may have been asked of the wrong node.
-        if (code !== 'ASK' && code !== 'TRYAGAIN') this.#topology.forget()
+        // A node that does not answer may have been replaced; one that refuses is the right one.
+        if (code === 'MOVED' || (code === null && isUnreachable(error))) this.#topology.forget()
         if (code === null) throw error
         if (this.#clock.monotonicMs() > deadline)
           throw unreachable(`Slot ${slot} of the cluster is still moving after ${this.#timeoutMs} ms.`, error)
@@ -64,6 +65,10 @@ export class ClusterExecutor implements Executor {
     this.#slots.set(key, known)
     return known
   }
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'HF_STORE_UNREACHABLE'
 }
 
 /** How a node says that it did not do it, because the slot is elsewhere or on its way. */

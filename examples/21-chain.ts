@@ -1,0 +1,30 @@
+// A chain of responsibility: processors are asked in order until one handles the job.
+import { chain, holdfast } from 'holdfast'
+import { z } from 'zod'
+
+const hf = holdfast({ logger: false })
+const webhook = hf.job({
+  name: 'webhook',
+  input: z.object({ type: z.string(), number: z.number() }),
+  run: chain([
+    {
+      name: 'push',
+      run: ({ input }, pass) => (input.type === 'push' ? `built push ${input.number}` : pass()),
+    },
+    {
+      name: 'pull request',
+      run: ({ input }, pass) =>
+        input.type.startsWith('pull_request') ? `analysed pull request ${input.number}` : pass(),
+    },
+  ]),
+})
+await hf.work()
+
+console.log(await (await webhook.enqueue({ type: 'pull_request.opened', number: 7 })).result())
+console.log(await (await webhook.enqueue({ type: 'push', number: 8 })).result())
+
+// Where all pass, nobody ever will handle it: a dead letter at once, whose error names who was asked.
+const unknown = await webhook.enqueue({ type: 'star', number: 9 })
+const { cause } = (await unknown.result().catch((error: unknown) => error)) as Error
+console.log((cause as Error).message)
+await hf.close()
