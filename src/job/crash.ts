@@ -1,7 +1,9 @@
 /** What becomes of a job whose worker was lost: it comes back as a suspect, or is given up. */
 import { HoldfastError } from '../errors.ts'
 import type { Random } from '../std/random.ts'
-import { attemptError, type AttemptError } from './failure.ts'
+import { attemptError, recordedError, type AttemptError } from './failure.ts'
+import type { WorkerId } from './ids.ts'
+import type { AttemptRecord } from './record.ts'
 import { crashDelayMs, jittered } from './retry.ts'
 
 export interface Crashed {
@@ -20,6 +22,23 @@ export interface CrashOutcome {
   readonly error: AttemptError
   /** Until a scheduled one is due; its attempt is handed back. */
   readonly delayMs: number
+}
+
+/** What is remembered of the attempt: how long the handler ran before its worker was lost, nobody knows. */
+export function crashRecord(
+  error: AttemptError,
+  worker: WorkerId,
+  claimedAt: number,
+  nowMs: number,
+): AttemptRecord {
+  return {
+    attempt: error.attempt,
+    worker,
+    startedAt: claimedAt,
+    durationMs: Math.max(0, nowMs - claimedAt),
+    outcome: 'crashed',
+    error: recordedError(error),
+  }
 }
 
 const JITTER = 0.5

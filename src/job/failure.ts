@@ -89,6 +89,12 @@ export function attemptError(
   return { kind, ...described, fingerprint: fingerprintOf(described), attempt }
 }
 
+/** What the record of an attempt keeps of its error. */
+export function recordedError(error: AttemptError): Omit<AttemptError, 'stack' | 'attempt'> {
+  const { kind, name, message, code, fingerprint } = error
+  return { kind, name, message, code, fingerprint }
+}
+
 /** Policies are promised an Error, and code throws anything. */
 export function toError(thrown: unknown): Error {
   return isError(thrown) ? thrown : new Error(describeError(thrown).message, { cause: thrown })

@@ -72,6 +72,22 @@ export interface JobLogLine {
   readonly fields: string | null
 }
 
+/** completed, failed, cancelled: by its handler's end · parked: a dependency was down · crashed: its worker was lost */
+export type AttemptOutcome = 'completed' | 'failed' | 'cancelled' | 'parked' | 'crashed'
+
+/** What is remembered of one attempt. Times by the store's clock, as far as the worker can tell. */
+export interface AttemptRecord {
+  readonly attempt: number
+  readonly worker: WorkerId
+  readonly startedAt: number
+  readonly durationMs: number
+  readonly outcome: AttemptOutcome
+  readonly error: RecordedError | null
+}
+
+/** An error without its stack, which is kept of the newest alone. */
+export type RecordedError = Omit<AttemptError, 'stack' | 'attempt'>
+
 interface StoredFacts extends JobFacts {
   /** Claims that count: a claim that was handed back does not. */
   readonly attempt: number
@@ -81,6 +97,8 @@ interface StoredFacts extends JobFacts {
   readonly uniqueKey: string | null
   /** The newest failure, if any. */
   readonly error: AttemptError | null
+  /** The newest attempts that left a record, oldest first. */
+  readonly attempts: readonly AttemptRecord[]
   /** The newest lines that handlers logged, oldest first. */
   readonly log: readonly JobLogLine[]
   readonly progress: Progress | null
@@ -110,6 +128,8 @@ export interface CompletedJob extends FinishedFacts {
   readonly resultDropped: boolean
   /** How long the handler ran. */
   readonly runMs: number
+  /** Who completed it. */
+  readonly worker: WorkerId
 }
 
 export interface DeadJob extends FinishedFacts {

@@ -1,7 +1,7 @@
 /**
- * The contract between Holdfast and a store: a small core that every enqueue and every worker uses, and three facets
- * for upkeep, schedules and administration; a fourth, for the callers' own transactions, is not in every store.
- * `conformance/` is this file as tests.
+ * The contract between Holdfast and a store: a small core that every enqueue and every worker uses, and the facets in
+ * `facets.ts`: upkeep, schedules, notes and administration; one more, for the callers' own transactions, is not in
+ * every store. `conformance/` is the contract as tests.
  *
  * Every method is one atomic step: it happens wholly or not at all, and a caller that got no answer may repeat the
  * call. Only the store's clock compares times. No method waits for work; `subscribe` tells when to look again.
@@ -14,11 +14,12 @@
  * away. An expired worker keeps settling and may even be renewed; expiry only permits rescue. A rescued lease never
  * settles anything again, and a claim by a worker that is gone takes nothing and says `alive: false`.
  */
-import type { AttemptError } from '../job/failure.ts'
 import type { FlushId, JobId, Token, WorkerId } from '../job/ids.ts'
-import type { ClaimedJob, JobLogLine, JobRecord, NewJob, Progress } from '../job/record.ts'
+import type { AttemptRecord, ClaimedJob, JobLogLine, NewJob, Progress } from '../job/record.ts'
 import type { Settlement } from '../job/settlement.ts'
-import type { JobState } from '../job/states.ts'
+import type { Admin, Notes, Schedules, Transactions, Upkeep } from './facets.ts'
+
+export type * from './facets.ts'
 
 export interface Store {
   /** For messages: 'memory', 'postgres' … */
@@ -55,6 +56,7 @@ export interface Store {
 
   readonly upkeep: Upkeep
   readonly schedules: Schedules
+  readonly notes: Notes
   readonly admin: Admin
   /** Missing where callers cannot have a transaction on the store's data: then `{ tx }` is refused. */
   readonly transactions?: Transactions
@@ -66,6 +68,8 @@ export const FLUSH_MEMORY_MS = 600_000
 export const MAX_BATCH = 1_000
 /** The most log lines kept of one job; the oldest go first. */
 export const MAX_LOG_LINES = 100
+/** The most attempts of one job that are remembered; the oldest go first. */
+export const MAX_ATTEMPT_RECORDS = 100
 
 export interface Flush {
   readonly id: FlushId
@@ -91,8 +95,15 @@ export interface SettleRequest {
   readonly settlement: Settlement
   /** How long the handler ran. */
   readonly runMs: number
-  /** Of a completed job nothing is kept. */
+  /** Of a job that ends completed or dead nothing is kept. */
   readonly forget?: boolean
+  /**
+   * Kept with the job behind those that are there, whatever the settlement turns out to be; none for an attempt that
+   * leaves no trace. Of a job that is completed, its record tells of the last attempt.
+   */
+  readonly record?: AttemptRecord | null
+  /** How many records the job keeps at most, this one among them: the newest. @default MAX_ATTEMPT_RECORDS */
+  readonly keepRecords?: number
 }
 
 /**
@@ -184,169 +195,3 @@ export type WakeUp =
   | { readonly type: 'due'; readonly inMs: number }
   /** A running job of this worker is to be cancelled: a heartbeat tells which. */
   | { readonly type: 'cancel'; readonly worker: WorkerId }
-
-// ── upkeep ───────────────────────────────────────────────────────────────────
-
-export interface Upkeep {
-  /** Moves at most `limit` due jobs from scheduled to ready; tells when the next one is due. */
-  promote(limit: number): Promise<{ readonly promoted: number; readonly nextInMs: number | null }>
-  /**
-   * Takes back leases of workers that are expired or missing, at most about `limit` jobs a call. Each job either waits
-   * out its crash delay as a suspect, or is dead when it has lost more workers than `maxCrashes`. An expired worker is
-   * gone when it is listed: not before the last of its leases is taken.
-   */
-  rescue(limit: number): Promise<RescueAnswer>
-  /** Forgets finished jobs beyond the retention, at most `limit` a call, and old flush ids. */
-  prune(retention: Retention, limit: number): Promise<{ readonly pruned: number }>
-  /** Becomes or stays the leader until `ttlMs` from now; false where somebody else leads. */
-  lead(candidate: WorkerId, ttlMs: number): Promise<boolean>
-  /** Steps down at once, if it leads. */
-  resign(candidate: WorkerId): Promise<void>
-}
-
-export interface RescueAnswer {
-  readonly workers: readonly WorkerId[]
-  readonly jobs: readonly RescuedJob[]
-}
-
-export interface RescuedJob {
-  readonly id: JobId
-  readonly name: string
-  readonly queue: string
-  readonly worker: WorkerId
-  readonly crashes: number
-  readonly to: 'scheduled' | 'dead' | 'cancelled'
-  readonly error: AttemptError
-}
-
-/** Finished jobs are kept for a time and up to a count; null means without a limit of that kind. */
-export interface Retention {
-  readonly completedMs: number
-  readonly deadMs: number
-  readonly cancelledMs: number
-  readonly maxCompleted: number | null
-  readonly maxDead: number | null
-  readonly maxCancelled: number | null
-}
-
-// ── transactions ─────────────────────────────────────────────────────────────
-
-/**
- * Steps inside a transaction that the caller began with a library of its own. `tx` is that library's handle. The
- * transaction stays the caller's: nothing is tried again, nothing has a deadline, and whatever its database raises comes
- * out as it is.
- */
-export interface Transactions {
-  /**
-   * As `Store.enqueue`, but written if and only if the caller commits. A handle that the store does not know, or on
-   * which no transaction is open, is refused with HF_BAD_OPTION before anything is written.
-   */
-  enqueue(tx: unknown, flush: Flush): Promise<readonly EnqueueAnswer[]>
-  /**
-   * Where a call from inside a `commit` that does not go through its transaction would wait for itself: throws
-   * HF_INSIDE_TRANSACTION there. For callers whose calls are made elsewhere on their behalf, as coalesced ones are.
-   */
-  refuseInside?(doing: string): void
-  /**
-   * Exactly-once effects: begins a transaction, lets `write` work in it, settles the position as what `write` resolves
-   * to, and commits; all of it or nothing. Rejects with HF_LEASE_LOST where the position is not open under the token any
-   * more. `write` runs again where the database asks for that.
-   */
-  commit(request: CommitRequest, write: (tx: unknown) => Promise<CompletedSettlement>): Promise<void>
-}
-
-export type CompletedSettlement = Extract<Settlement, { readonly type: 'completed' }>
-
-export interface CommitRequest {
-  readonly worker: WorkerId
-  readonly token: Token
-  readonly position: number
-  /** How long the handler ran, asked for at the end. */
-  readonly runMs: () => number
-  readonly forget: boolean
-}
-
-// ── schedules ────────────────────────────────────────────────────────────────
-
-export interface Schedules {
-  /** Creates or changes a schedule; the slots that it has fired stay fired. */
-  put(schedule: ScheduleSpec): Promise<void>
-  /** Forgets the schedule and the slots it has fired. */
-  remove(id: string): Promise<boolean>
-  list(): Promise<readonly StoredSchedule[]>
-  /**
-   * Fires one slot: enqueues its job and moves the schedule on, in one step, if `slot` is later than the last one
-   * fired. Whoever comes second, or from the past, changes nothing. A job that meets its unique key's holder is a
-   * duplicate as in any enqueue: the slot is fired.
-   */
-  fire(
-    id: string,
-    slot: number,
-    nextSlot: number | null,
-    job: NewJob,
-  ): Promise<'fired' | 'already' | 'missing'>
-}
-
-export interface ScheduleSpec {
-  readonly id: string
-  /** JSON text that only the scheduler reads. */
-  readonly spec: string
-  readonly nextSlot: number | null
-}
-
-export interface StoredSchedule extends ScheduleSpec {
-  readonly lastSlot: number | null
-}
-
-// ── admin ────────────────────────────────────────────────────────────────────
-
-export interface Admin {
-  get(id: JobId): Promise<JobRecord | null>
-  /** Newest first, by keyset: pages stay right while jobs come and go. */
-  list(query: ListQuery): Promise<{ readonly jobs: readonly JobRecord[]; readonly next: JobId | null }>
-  /** Exact, for every queue that is paused or has ever had a job. */
-  queues(): Promise<readonly QueueStatus[]>
-  /** After this is answered, no claim takes from a paused queue. */
-  setPaused(queue: string, paused: boolean): Promise<void>
-  /** `cancelled`: it never runs again. `requested`: its worker is told (the first reason stays). `final`: too late. */
-  cancel(id: JobId, reason: string | null): Promise<'cancelled' | 'requested' | 'final' | 'missing'>
-  /** Applies to at most `limit` matching jobs in order of id; repeat from `next` until it is null. */
-  change(filter: JobFilter, action: BulkAction, limit: number, after: JobId | null): Promise<ChangeAnswer>
-}
-
-export interface JobFilter {
-  readonly ids?: readonly JobId[]
-  readonly states?: readonly JobState[]
-  readonly queues?: readonly string[]
-  readonly names?: readonly string[]
-}
-
-export interface ListQuery extends JobFilter {
-  readonly limit: number
-  /** Starts after this id, the `next` of the page before. */
-  readonly after: JobId | null
-}
-
-export interface QueueStatus {
-  readonly queue: string
-  readonly paused: boolean
-  readonly counts: Readonly<Record<JobState, number>>
-  /** When its oldest ready job became due. */
-  readonly oldestReadyAt: number | null
-}
-
-/**
- * `replay`: dead jobs become ready with all their attempts again and take their unique key again; one whose key is
- * held by another is left. `cancel`: as `Admin.cancel`. `discard`: final jobs are forgotten.
- */
-export type BulkAction =
-  | { readonly type: 'replay' }
-  | { readonly type: 'discard' }
-  | { readonly type: 'cancel'; readonly reason: string | null }
-
-export interface ChangeAnswer {
-  readonly changed: number
-  /** Matched, but not in a state (or without the key) that the action needs. */
-  readonly skipped: number
-  readonly next: JobId | null
-}

@@ -4,12 +4,13 @@ import fc from 'fast-check'
 import type { JobId } from '../../src/job/ids.ts'
 import { isFinal, JOB_STATES } from '../../src/job/states.ts'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
-import type { BulkAction, JobFilter, Report } from '../../src/stores/store.ts'
-import { choice, command, often, pick, type Command } from './command.ts'
+import type { BulkAction, JobEdit, JobFilter, Report } from '../../src/stores/store.ts'
+import { choice, command, lastsMs, MINUTE_MS, often, pick, type Command } from './command.ts'
 import { QUEUES } from './commands-enqueue.ts'
 import type { Model, ModelJob } from './model.ts'
 
 const reason = fc.constantFrom(null, 'one reason', 'another reason')
+const payload = fc.constantFrom('"edited"', JSON.stringify('long '.repeat(1_000)))
 
 const pause = command({
   name: 'pause',
@@ -79,10 +80,11 @@ function changes(model: Model, job: ModelJob, action: BulkAction): boolean | 'ei
 function applyChange(model: Model, job: ModelJob, action: BulkAction): void {
   if (action.type === 'cancel') cancelOne(model, job, action.reason)
   else if (action.type === 'discard') model.forget(job)
-  else replay(model, job)
+  else replay(model, job, action.payload)
 }
 
-function replay(model: Model, job: ModelJob): void {
+function replay(model: Model, job: ModelJob, payload = job.facts.payload): void {
+  job.facts = { ...job.facts, payload }
   const { id, unique } = job.facts
   if (unique !== null) model.keys.retake(id, unique)
   job.state = 'ready'
@@ -141,6 +143,7 @@ const change = command({
     filter,
     action: fc.oneof(
       { weight: 3, arbitrary: fc.constant<BulkAction>({ type: 'replay' }) },
+      { weight: 1, arbitrary: payload.map((text): BulkAction => ({ type: 'replay', payload: text })) },
       { weight: 1, arbitrary: fc.constant<BulkAction>({ type: 'discard' }) },
       { weight: 1, arbitrary: reason.map((why): BulkAction => ({ type: 'cancel', reason: why })) },
     ),
@@ -174,6 +177,40 @@ const replayDead = command({
   when: (model) => model.inState('dead').length > 0,
   run: async (model, under, { limit }) => {
     return (await changeStep(model, under, { states: ['dead'] }, { type: 'replay' }, limit, null)).touched
+  },
+})
+
+// ── edits ────────────────────────────────────────────────────────────────────
+
+const edit = command({
+  name: 'edit',
+  params: fc.record({
+    which: choice,
+    waiting: fc.constantFrom(true, true, false),
+    payload: fc.option(payload),
+    priority: fc.option(fc.nat({ max: 9 })),
+    due: fc.option(fc.oneof(lastsMs, fc.constant(0))),
+  }),
+  when: (model) => model.jobs.size > 0,
+  run: async (model, under, { which, waiting, payload: text, priority, due }) => {
+    const some = waiting ? model.inState('scheduled', 'ready') : []
+    const job = pick(some, which) ?? pick([...model.jobs.values()], which) ?? assert.fail()
+    const rank = priority === null ? {} : { priority, headStartMs: priority * MINUTE_MS }
+    const changed: JobEdit = {
+      ...(text !== null && { payload: text }),
+      ...(priority !== null && { rank: { priority, headStartMs: priority * MINUTE_MS } }),
+      ...(due !== null && { due: { inMs: due } }),
+    }
+    const answer = await under.store.admin.edit(job.facts.id, changed)
+    const waits = model.waits(job.facts.id)
+    const instead = isFinal(job.state) ? 'final' : 'running'
+    assert.equal(answer, waits ? 'edited' : instead)
+    if (waits) {
+      job.facts = { ...job.facts, ...(text !== null && { payload: text }), ...rank }
+      if (due !== null) model.moveDue(job, { inMs: due })
+      else if (job.dueAt <= model.now) job.loose.state = ['scheduled', 'ready']
+    }
+    return [job.facts.id]
   },
 })
 
@@ -215,5 +252,6 @@ export const adminCommands: readonly fc.Arbitrary<Command>[] = [
   cancelMissing,
   change,
   ...often(2, replayDead),
+  ...often(2, edit),
   ...often(3, report),
 ]

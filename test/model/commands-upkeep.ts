@@ -106,6 +106,7 @@ const tick = command({
 
 function takeBack(model: Model, rescued: RescuedJob): void {
   const job = model.job(rescued.id)
+  const { claimedAt } = job.lease ?? assert.fail('what is rescued was running')
   const lease = model.revoke(job)
   assert.deepEqual(
     { name: rescued.name, queue: rescued.queue, worker: rescued.worker, crashes: rescued.crashes },
@@ -117,6 +118,9 @@ function takeBack(model: Model, rescued: RescuedJob): void {
     { kind: 'worker_lost', attempt: job.attempt },
   )
   job.crashes++
+  const { stack: _stack, attempt, ...recorded } = error
+  const crash = { attempt, worker: lease.worker, startedAt: claimedAt, durationMs: model.now - claimedAt }
+  job.attempts = [...job.attempts, { ...crash, outcome: 'crashed' as const, error: recorded }].slice(-100)
   if (job.cancelReasons.length > 0) {
     assert.equal(rescued.to, 'cancelled', 'a cancel was asked for')
     const before = job.error

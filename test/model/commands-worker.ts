@@ -8,7 +8,7 @@ import { choice, command, fault, HALF_MS, MINUTE_MS, often, pick, type Command }
 import { QUEUES } from './commands-enqueue.ts'
 import { near } from './compare.ts'
 import { claimedOf, type Model, type ModelWorker } from './model.ts'
-import { settlement } from './settlements.ts'
+import { attemptRecord, settlement } from './settlements.ts'
 
 /** Workers whose process still runs; the store may have given some of them up. */
 export function running(model: Model): ModelWorker[] {
@@ -131,9 +131,10 @@ const cycleCommand = command({
   name: 'cycle',
   params: fc.record({
     which: choice,
-    settles: fc.array(fc.record({ which: choice, settlement, runMs: fc.nat({ max: 500 }) }), {
-      maxLength: 4,
-    }),
+    settles: fc.array(
+      fc.record({ which: choice, settlement, runMs: fc.nat({ max: 500 }), record: fc.option(attemptRecord) }),
+      { maxLength: 4 },
+    ),
     claim: fc.option(
       fc.record({
         queue: fc.constantFrom<string>(...QUEUES),
@@ -150,7 +151,11 @@ const cycleCommand = command({
     const held = heldBy(model, worker)
     const settle = settles.flatMap((one): SettleRequest[] => {
       const at = pick(held, one.which)
-      return at === undefined ? [] : [{ ...at, settlement: one.settlement, runMs: one.runMs }]
+      if (at === undefined) return []
+      const { settlement, runMs, record } = one
+      if (record === null) return [{ ...at, settlement, runMs }]
+      const { keepRecords, ...facts } = record
+      return [{ ...at, settlement, runMs, record: { ...facts, worker }, keepRecords }]
     })
     // The caller repeats what it got no answer for, so the repeat is the same to the letter.
     model.oldSettles.push(...settle.map((request) => ({ worker, request })))

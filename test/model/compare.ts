@@ -52,6 +52,12 @@ function adoptTimes(model: Model, job: ModelJob, record: JobRecord): void {
   }
   job.dueAt = record.dueAt
   job.dueBetween = null
+  job.attempts = job.attempts.map((attempt, index) => {
+    const durationMs = record.attempts[index]?.durationMs
+    if (attempt.outcome !== 'crashed' || durationMs === undefined) return attempt
+    near(model, durationMs, attempt.durationMs, 'the duration of a crashed attempt')
+    return { ...attempt, durationMs }
+  })
   if ('finishedAt' in record && 'finishedAt' in expectedRecord(job)) {
     near(model, record.finishedAt, job.finishedAt, 'finishedAt')
     job.finishedAt = record.finishedAt
@@ -60,8 +66,9 @@ function adoptTimes(model: Model, job: ModelJob, record: JobRecord): void {
 }
 
 function expectedRecord(job: ModelJob): JobRecord {
-  const { error, log, progress, finishedAt, state } = job
-  const facts = { ...claimedOf(job), uniqueKey: job.facts.unique?.key ?? null, error, log, progress }
+  const { error, attempts, log, progress, finishedAt, state } = job
+  const uniqueKey = job.facts.unique?.key ?? null
+  const facts = { ...claimedOf(job), uniqueKey, error, attempts, log, progress }
   switch (state) {
     case 'scheduled':
     case 'blocked':
@@ -73,7 +80,8 @@ function expectedRecord(job: ModelJob): JobRecord {
     }
     case 'completed': {
       const { result, resultDropped, runMs } = job
-      return { ...facts, state, finishedAt, result, resultDropped, runMs }
+      const worker = job.settledBy ?? assert.fail('a completed job was settled by somebody')
+      return { ...facts, state, finishedAt, result, resultDropped, runMs, worker }
     }
     case 'dead':
       return { ...facts, state, finishedAt, error: error ?? assert.fail('a dead job has an error') }

@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import type { AttemptError } from '../../src/job/failure.ts'
 import { makeIds, type FlushId, type Ids, type JobId, type Token, type WorkerId } from '../../src/job/ids.ts'
-import type { ClaimedJob, JobLogLine, NewJob, Progress } from '../../src/job/record.ts'
+import type { AttemptRecord, ClaimedJob, JobLogLine, NewJob, Progress } from '../../src/job/record.ts'
 import type { Settlement } from '../../src/job/settlement.ts'
 import { isFinal, isWaiting, type JobState } from '../../src/job/states.ts'
 import { seededRandom } from '../../src/std/random.ts'
@@ -32,6 +32,7 @@ export interface ModelJob {
   createdAt: number
   dueAt: number
   error: AttemptError | null
+  attempts: readonly AttemptRecord[]
   log: readonly JobLogLine[]
   progress: Progress | null
   lease: { readonly token: Token; readonly worker: WorkerId; readonly claimedAt: number } | null
@@ -41,6 +42,8 @@ export interface ModelJob {
   result: string | null
   resultDropped: boolean
   runMs: number
+  /** Who settled it last. */
+  settledBy: WorkerId | null
   reason: string | null
   lastToken: number
   /** Fields that may hold one of several values when the record is looked at next. */
@@ -135,6 +138,7 @@ export class Model {
       createdAt: this.now,
       dueAt,
       error: null,
+      attempts: [],
       log: [],
       progress: null,
       lease: null,
@@ -143,6 +147,7 @@ export class Model {
       result: null,
       resultDropped: false,
       runMs: 0,
+      settledBy: null,
       reason: null,
       lastToken: 0,
       loose: {},
@@ -208,11 +213,13 @@ export class Model {
   }
 
   /** Applies a settle that the store says it has written. */
-  settle({ token, position, settlement, runMs }: SettleRequest): ModelJob {
+  settle({ token, position, settlement, runMs, record, keepRecords = 100 }: SettleRequest): ModelJob {
     const lease = this.leaseOf(token) ?? assert.fail(`the model has no lease ${token}`)
     const job = this.job(lease.ids[position] ?? assert.fail(`lease ${token} has no position ${position}`))
     this.leave(lease, position, 'settled')
     job.lease = null
+    job.settledBy = lease.worker
+    if (record) job.attempts = keepRecords === 0 ? [] : [...job.attempts, record].slice(-keepRecords)
     const comesBack = ['retry', 'snooze', 'release'].includes(settlement.type)
     if (job.cancelReasons.length > 0 && comesBack) this.cancelInstead(job, settlement)
     else this.write(job, settlement, runMs)

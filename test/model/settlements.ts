@@ -28,3 +28,13 @@ export const settlement: fc.Arbitrary<Settlement> = fc.oneof(
   fc.record({ type: fc.constant('release' as const) }),
   fc.record({ type: fc.constant('cancelled' as const), reason }),
 )
+
+/** What is kept of an attempt, but for its worker, and how many of them are. */
+export const attemptRecord = fc.record({
+  attempt: fc.integer({ min: 1, max: 3 }),
+  startedAt: fc.integer({ min: 1, max: 2_000_000_000_000 }),
+  durationMs: fc.nat({ max: 500 }),
+  outcome: fc.constantFrom('failed' as const, 'parked' as const, 'cancelled' as const),
+  error: fc.option(error.map(({ stack: _stack, attempt: _attempt, ...recorded }) => recorded)),
+  keepRecords: fc.constantFrom(100, 100, 100, 2, 1, 0),
+})

@@ -208,6 +208,11 @@ export function remoteStore(
       lead: (candidate, ttlMs) => other('lead', () => real.upkeep.lead(candidate, ttlMs)),
       resign: (candidate) => other('resign', () => real.upkeep.resign(candidate)),
     },
+    notes: {
+      put: (kind, id, text, ttlMs) => other('put note', () => real.notes.put(kind, id, text, ttlMs)),
+      remove: (kind, id) => other('remove note', () => real.notes.remove(kind, id)),
+      list: (kind) => other('list notes', () => real.notes.list(kind)),
+    },
     schedules: schedule === null ? real.schedules : remoteSchedules(real, network, from, schedule),
     admin: {
       get: (id) => other('get', () => real.admin.get(id)),
@@ -235,6 +240,8 @@ export function remoteStore(
           () => real.admin.change(filter, action, limit, after),
           ({ changed }) => ({ kind: 'change', changed }),
         ),
+      edit: (id, edit) => other('edit', () => real.admin.edit(id, edit)),
+      deadGroups: (filter, limit, after) => other('group', () => real.admin.deadGroups(filter, limit, after)),
     },
   }
 }

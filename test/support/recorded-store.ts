@@ -233,6 +233,7 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
       resign: (candidate) => other('resign', () => real.upkeep.resign(candidate)),
     },
     schedules: real.schedules,
+    notes: real.notes,
     admin: {
       get: (id) => other('get', () => real.admin.get(id)),
       list: (query) => other('list', () => real.admin.list(query)),
@@ -257,6 +258,8 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
           () => real.admin.change(filter, action, limit, after),
           ({ changed }) => ({ kind: 'change', changed }),
         ),
+      edit: (id, edit) => other('edit', () => real.admin.edit(id, edit)),
+      deadGroups: (filter, limit, after) => other('group', () => real.admin.deadGroups(filter, limit, after)),
     },
   }
 }

@@ -32,6 +32,11 @@ function everyCall(store: Store): Readonly<Record<string, () => Promise<unknown>
     setPaused: () => admin.setPaused(QUEUE, true),
     cancel: () => admin.cancel(newJobId(), null),
     change: () => admin.change({}, { type: 'discard' }, 1, null),
+    edit: () => admin.edit(newJobId(), { payload: '1' }),
+    deadGroups: () => admin.deadGroups({}, 1, null),
+    putNote: () => store.notes.put('kind', 'id', 'text', null),
+    removeNote: () => store.notes.remove('kind', 'id'),
+    listNotes: () => store.notes.list('kind'),
   }
 }
 

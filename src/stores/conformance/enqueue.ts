@@ -106,6 +106,7 @@ export const enqueueTopic: Topic = {
           dueAt: createdAt,
           uniqueKey: null,
           error: null,
+          attempts: [],
           log: [],
           progress: null,
         },

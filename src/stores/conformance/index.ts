@@ -7,16 +7,20 @@
  * storeConformance({ open: openMyStore, runner: { describe, test, skip: (name) => test.skip(name) } })
  * ```
  */
+import { attemptsTopic } from './attempts.ts'
 import { cancelTopic } from './cancel.ts'
 import { changeTopic } from './change.ts'
 import { claimTopic } from './claim.ts'
 import { closingTopic } from './closing.ts'
+import { deadLettersTopic } from './dead-letters.ts'
 import { delayedTopic } from './delayed.ts'
+import { editTopic } from './edit.ts'
 import { enqueueTopic } from './enqueue.ts'
 import { fencingTopic } from './fencing.ts'
 import { leaderTopic } from './leader.ts'
 import { leasesTopic } from './leases.ts'
 import { listingTopic } from './listing.ts'
+import { notesTopic } from './notes.ts'
 import { pauseTopic } from './pause.ts'
 import { pruneTopic } from './prune.ts'
 import { queuesTopic } from './queues.ts'
@@ -49,6 +53,7 @@ const TOPICS: readonly Topic[] = [
   fencingTopic,
   leasesTopic,
   rescueTopic,
+  attemptsTopic,
   uniqueHoldsTopic,
   uniqueConflictsTopic,
   delayedTopic,
@@ -57,8 +62,11 @@ const TOPICS: readonly Topic[] = [
   listingTopic,
   queuesTopic,
   changeTopic,
+  deadLettersTopic,
+  editTopic,
   pruneTopic,
   schedulesTopic,
+  notesTopic,
   leaderTopic,
   reportsTopic,
   subscribeTopic,

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import type { AttemptError, FailureKind } from '../../job/failure.ts'
 import { makeIds, type FlushId, type Ids, type JobId, type Token, type WorkerId } from '../../job/ids.ts'
 import { DEFAULT_AGING_MS } from '../../job/rank.ts'
-import type { ClaimedJob, Due, JobRecord, NewJob } from '../../job/record.ts'
+import type { AttemptRecord, ClaimedJob, Due, JobRecord, NewJob } from '../../job/record.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { JobState } from '../../job/states.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
@@ -144,6 +144,20 @@ export interface Held {
 
 export function settleRequest(held: Pick<Held, 'token' | 'position'>, settlement: Settlement): SettleRequest {
   return { token: held.token, position: held.position, settlement, runMs: RUN_MS }
+}
+
+/** A record as a worker makes it. */
+export function attemptRecord(held: Held, parts: Partial<AttemptRecord> = {}): AttemptRecord {
+  const { kind, name, message, code, fingerprint } = failure()
+  return {
+    attempt: held.job.attempt,
+    worker: held.worker,
+    startedAt: held.lease.claimedAt,
+    durationMs: RUN_MS,
+    outcome: 'failed',
+    error: { kind, name, message, code, fingerprint },
+    ...parts,
+  }
 }
 
 export class Harness {

@@ -2,7 +2,17 @@
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
 import { isFinal, isWaiting } from '../../job/states.ts'
-import type { Admin, BulkAction, ChangeAnswer, JobFilter, ListQuery, QueueStatus } from '../store.ts'
+import { groupOf, mergeGroups } from '../dead-groups.ts'
+import type {
+  Admin,
+  BulkAction,
+  ChangeAnswer,
+  DeadGroup,
+  JobEdit,
+  JobFilter,
+  ListQuery,
+  QueueStatus,
+} from '../store.ts'
 import { compareIds, recordOf, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 import type { Guard } from './upkeep.ts'
@@ -27,6 +37,12 @@ export function memoryAdmin(state: MemoryState, step: Guard): Admin {
         return entry === undefined ? 'missing' : cancel(state, entry, reason)
       }),
     change: (filter, action, limit, after) => step(() => change(state, filter, action, limit, after)),
+    edit: (id, edit) =>
+      step(() => {
+        const entry = state.shelves.jobs.get(id)
+        return entry === undefined ? 'missing' : editWaiting(state, entry, edit)
+      }),
+    deadGroups: (filter, limit, after) => step(() => deadGroups(state, filter, limit, after)),
   }
 }
 
@@ -39,8 +55,12 @@ function list(state: MemoryState, query: ListQuery): { jobs: JobRecord[]; next: 
   return { jobs: jobs.map(recordOf), next: page.length > query.limit ? (jobs.at(-1)?.job.id ?? null) : null }
 }
 
-function matches(entry: Entry, { ids, states, queues, names }: JobFilter): boolean {
+function matches(entry: Entry, filter: JobFilter): boolean {
+  const { ids, states, queues, names, fingerprints, finishedFrom, finishedBefore } = filter
   return (
+    (fingerprints === undefined || fingerprints.includes(entry.error?.fingerprint ?? '')) &&
+    (finishedFrom === undefined || (entry.end !== null && entry.end.at >= finishedFrom)) &&
+    (finishedBefore === undefined || (entry.end !== null && entry.end.at < finishedBefore)) &&
     (ids === undefined || ids.includes(entry.job.id)) &&
     (states === undefined || states.includes(entry.state)) &&
     (queues === undefined || queues.includes(entry.job.queue)) &&
@@ -114,11 +134,11 @@ function apply(state: MemoryState, entry: Entry, action: BulkAction): boolean {
       state.shelves.forget(entry)
       return true
     case 'replay':
-      return entry.state === 'dead' && replay(state, entry)
+      return entry.state === 'dead' && replay(state, entry, action.payload ?? entry.job.payload)
   }
 }
 
-function replay(state: MemoryState, entry: Entry): boolean {
+function replay(state: MemoryState, entry: Entry, payload: string): boolean {
   const { unique } = entry.job
   const now = state.now()
   if (unique !== null) {
@@ -128,7 +148,30 @@ function replay(state: MemoryState, entry: Entry): boolean {
   }
   entry.attempt = 0
   entry.crashes = 0
-  state.reschedule(entry, now)
+  state.reschedule(entry, now, { ...entry.job, payload })
   entry.end = null
   return true
+}
+
+function editWaiting(state: MemoryState, entry: Entry, edit: JobEdit): 'edited' | 'running' | 'final' {
+  if (isFinal(entry.state)) return 'final'
+  if (!isWaiting(entry.state)) return 'running'
+  const { payload = entry.job.payload, rank = {}, due } = edit
+  const dueAt = due === undefined ? entry.dueAt : state.dueAt(due)
+  state.reschedule(entry, dueAt, { ...entry.job, payload, ...rank })
+  return 'edited'
+}
+
+function deadGroups(
+  state: MemoryState,
+  filter: JobFilter,
+  limit: number,
+  after: JobId | null,
+): { groups: DeadGroup[]; next: JobId | null } {
+  const wanted = (entry: Entry): boolean =>
+    entry.state === 'dead' && matches(entry, filter) && (after === null || entry.job.id > after)
+  const page = firstOf(state.shelves.jobs.values(), wanted, compareIds, limit + 1)
+  const chosen = page.slice(0, limit)
+  const groups = mergeGroups(chosen.flatMap((entry) => groupOf(recordOf(entry))))
+  return { groups, next: page.length > limit ? (chosen.at(-1)?.job.id ?? null) : null }
 }

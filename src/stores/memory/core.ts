@@ -5,6 +5,7 @@ import type { NewJob } from '../../job/record.ts'
 import { isWaiting } from '../../job/states.ts'
 import {
   FLUSH_MEMORY_MS,
+  MAX_ATTEMPT_RECORDS,
   MAX_BATCH,
   MAX_LOG_LINES,
   type CancelNotice,
@@ -20,7 +21,7 @@ import {
   type SettleAnswer,
   type SettleRequest,
 } from '../store.ts'
-import { byRank, claimedJob, newEntry, type Entry } from './entry.ts'
+import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 
 // ── enqueue ──────────────────────────────────────────────────────────────────
@@ -121,8 +122,11 @@ export function cycle(state: MemoryState, request: CycleRequest): CycleAnswer {
 function settle(state: MemoryState, worker: WorkerId, request: SettleRequest): SettleAnswer {
   const entry = state.leases.openAt(worker, request.token, request.position)
   if (entry === 'already' || entry === 'lost') return entry
-  state.settle(entry, request.settlement, request.runMs)
-  if (request.forget === true && entry.state === 'completed') state.shelves.forget(entry)
+  const { record, keepRecords = MAX_ATTEMPT_RECORDS } = request
+  if (record) remember(entry, record, Math.min(keepRecords, MAX_ATTEMPT_RECORDS))
+  state.settle(entry, request.settlement, { worker, runMs: request.runMs })
+  const ended = entry.state === 'completed' || entry.state === 'dead'
+  if (request.forget === true && ended) state.shelves.forget(entry)
   return 'written'
 }
 

@@ -2,7 +2,7 @@
 import type { AttemptError } from '../../job/failure.ts'
 import type { Token, WorkerId } from '../../job/ids.ts'
 import { rankOf } from '../../job/rank.ts'
-import type { ClaimedJob, JobLogLine, JobRecord, NewJob, Progress } from '../../job/record.ts'
+import type { AttemptRecord, ClaimedJob, JobLogLine, JobRecord, NewJob, Progress } from '../../job/record.ts'
 import type { JobState } from '../../job/states.ts'
 
 /** The jobs of one claim, under one token. */
@@ -22,6 +22,8 @@ export interface Ending {
   readonly resultDropped: boolean
   readonly runMs: number
   readonly reason: string | null
+  /** Who settled it; null for one that no worker had. */
+  readonly worker: WorkerId | null
 }
 
 /**
@@ -41,6 +43,8 @@ export interface Entry {
   lease: LeaseEntry | null
   position: number
   cancel: { readonly reason: string | null } | null
+  /** Null until one leaves a record. */
+  attempts: readonly AttemptRecord[] | null
   /** What its handlers said. */
   said: { readonly progress: Progress | null; readonly log: readonly JobLogLine[] } | null
   /** Present once it is final. */
@@ -48,6 +52,7 @@ export interface Entry {
 }
 
 const NO_LOG: readonly JobLogLine[] = []
+const NO_ATTEMPTS: readonly AttemptRecord[] = []
 
 export function newEntry(job: NewJob, state: JobState, nowMs: number, dueAt: number): Entry {
   return {
@@ -61,6 +66,7 @@ export function newEntry(job: NewJob, state: JobState, nowMs: number, dueAt: num
     lease: null,
     position: 0,
     cancel: null,
+    attempts: null,
     said: null,
     end: null,
   }
@@ -101,6 +107,7 @@ export function recordOf(entry: Entry): JobRecord {
     ...claimedJob(entry),
     uniqueKey: entry.job.unique?.key ?? null,
     error: entry.error,
+    attempts: entry.attempts ?? NO_ATTEMPTS,
     log: entry.said?.log ?? NO_LOG,
     progress: entry.said?.progress ?? null,
   }
@@ -116,8 +123,9 @@ export function recordOf(entry: Entry): JobRecord {
       return { ...facts, state: 'running', worker, token, claimedAt, cancelRequested: entry.cancel !== null }
     }
     case 'completed': {
-      const { at: finishedAt, result, resultDropped, runMs } = endOf(entry)
-      return { ...facts, state: 'completed', finishedAt, result, resultDropped, runMs }
+      const { at: finishedAt, result, resultDropped, runMs, worker } = endOf(entry)
+      if (worker === null) throw new Error(`completed job ${entry.job.id} without a worker`)
+      return { ...facts, state: 'completed', finishedAt, result, resultDropped, runMs, worker }
     }
     case 'dead':
       if (entry.error === null) throw new Error(`dead job ${entry.job.id} without an error`)
@@ -125,6 +133,11 @@ export function recordOf(entry: Entry): JobRecord {
     case 'cancelled':
       return { ...facts, state: 'cancelled', finishedAt: endOf(entry).at, reason: endOf(entry).reason }
   }
+}
+
+/** The newest of them stay. */
+export function remember(entry: Entry, record: AttemptRecord, keep: number): void {
+  entry.attempts = keep > 0 ? [...(entry.attempts ?? []), record].slice(-keep) : null
 }
 
 export const byRank = (a: Entry, b: Entry): number => rank(a) - rank(b) || compareIds(a, b)

@@ -8,6 +8,7 @@ import { systemRandom, type Random } from '../../std/random.ts'
 import type { Store } from '../store.ts'
 import { memoryAdmin } from './admin.ts'
 import { cycle, enqueue, heartbeat, report } from './core.ts'
+import { memoryNotes } from './notes.ts'
 import { memorySchedules } from './schedules.ts'
 import { MemoryState } from './state.ts'
 import { memoryUpkeep, type Guard } from './upkeep.ts'
@@ -60,6 +61,7 @@ export function storeOn(state: MemoryState): Store {
       }),
     upkeep: memoryUpkeep(state, step),
     schedules: memorySchedules(state, step),
+    notes: memoryNotes(state, step),
     admin: memoryAdmin(state, step),
   }
 }

@@ -2,17 +2,17 @@
  * All that the in-memory store knows, and the few moves that its methods are made of. Everything runs between two
  * awaits, which is what makes each method one atomic step.
  */
-import { crashOutcome } from '../../job/crash.ts'
+import { crashOutcome, crashRecord } from '../../job/crash.ts'
 import type { AttemptError } from '../../job/failure.ts'
-import type { FlushId } from '../../job/ids.ts'
+import type { FlushId, WorkerId } from '../../job/ids.ts'
 import type { Due, NewJob } from '../../job/record.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { FinalState } from '../../job/states.ts'
 import { assertNever } from '../../std/never.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
-import type { EnqueueAnswer, WakeUp } from '../store.ts'
-import type { Ending, Entry } from './entry.ts'
+import { MAX_ATTEMPT_RECORDS, type EnqueueAnswer, type WakeUp } from '../store.ts'
+import { remember, type Ending, type Entry, type LeaseEntry } from './entry.ts'
 import { Leases } from './leases.ts'
 import { Shelves, type OnMove } from './shelves.ts'
 import { UniqueKeys } from './unique-keys.ts'
@@ -72,20 +72,20 @@ export class MemoryState {
   }
 
   /** Writes what an attempt came to, and ends its place in the lease. */
-  settle(entry: Entry, settlement: Settlement, runMs: number): void {
+  settle(entry: Entry, settlement: Settlement, by: { worker: WorkerId; runMs: number }): void {
     this.leases.close(entry)
     if (entry.cancel !== null && comesBack(settlement))
       this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
-    else this.#write(entry, settlement, runMs)
+    else this.#write(entry, settlement, by)
   }
 
-  #write(entry: Entry, settlement: Settlement, runMs: number): void {
+  #write(entry: Entry, settlement: Settlement, by: { worker: WorkerId; runMs: number }): void {
     switch (settlement.type) {
       case 'completed':
         return this.finish(entry, 'completed', {
           result: settlement.result,
           resultDropped: settlement.resultDropped,
-          runMs,
+          ...by,
         })
       case 'dead':
         return this.finish(entry, 'dead', { error: settlement.error })
@@ -137,8 +137,8 @@ export class MemoryState {
 
   finish(entry: Entry, to: FinalState, facts: Partial<Ending> & { readonly error?: AttemptError }): void {
     this.shelves.take(entry)
-    const { result = null, resultDropped = false, runMs = 0, reason = null } = facts
-    entry.end = { at: this.now(), result, resultDropped, runMs, reason }
+    const { result = null, resultDropped = false, runMs = 0, reason = null, worker = null } = facts
+    entry.end = { at: this.now(), result, resultDropped, runMs, reason, worker }
     if (facts.error !== undefined) entry.error = facts.error
     entry.cancel = null
     this.shelves.put(entry, to)
@@ -146,12 +146,16 @@ export class MemoryState {
   }
 
   /** A worker was lost with this job. Its lease is revoked already. */
-  crashed(entry: Entry, worker: string): { to: 'scheduled' | 'dead' | 'cancelled'; error: AttemptError } {
+  crashed(
+    entry: Entry,
+    { worker, claimedAt }: LeaseEntry,
+  ): { to: 'scheduled' | 'dead' | 'cancelled'; error: AttemptError } {
     const { attempt, cancel } = entry
     const { maxCrashes } = entry.job
     const before = { worker, attempt, crashes: entry.crashes, maxCrashes, cancelled: cancel !== null }
     const { to, error, crashes, delayMs } = crashOutcome(before, this.random)
     entry.crashes = crashes
+    remember(entry, crashRecord(error, worker, claimedAt, this.now()), MAX_ATTEMPT_RECORDS)
     if (to === 'cancelled') {
       this.finish(entry, 'cancelled', { reason: cancel?.reason ?? null })
     } else if (to === 'dead') {

@@ -2,7 +2,7 @@
 import type { WorkerId } from '../../job/ids.ts'
 import type { FinalState } from '../../job/states.ts'
 import type { RescueAnswer, RescuedJob, Retention, Upkeep } from '../store.ts'
-import type { Entry } from './entry.ts'
+import type { Entry, LeaseEntry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 
 interface Leadership {
@@ -54,7 +54,7 @@ function rescue(state: MemoryState, limit: number): RescueAnswer {
   const jobs: RescuedJob[] = []
   for (const lease of state.leases.orphaned(now)) {
     if (jobs.length >= limit) break
-    for (const entry of state.leases.revoke(lease)) jobs.push(crashed(state, entry, lease.worker))
+    for (const entry of state.leases.revoke(lease)) jobs.push(crashed(state, entry, lease))
   }
   // A worker goes only when no lease is left of it, so that a bounded rescue never leaves one behind.
   const workers = [...state.leases.workers]
@@ -64,8 +64,9 @@ function rescue(state: MemoryState, limit: number): RescueAnswer {
   return { workers, jobs }
 }
 
-function crashed(state: MemoryState, entry: Entry, worker: WorkerId): RescuedJob {
-  const { to, error } = state.crashed(entry, worker)
+function crashed(state: MemoryState, entry: Entry, lease: LeaseEntry): RescuedJob {
+  const { to, error } = state.crashed(entry, lease)
+  const { worker } = lease
   const { id, name, queue } = entry.job
   return { id, name, queue, worker, crashes: entry.crashes, to, error }
 }
