@@ -5,6 +5,8 @@ import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
 import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './client/options.ts'
 import type { Schedules } from './client/schedules.ts'
 import type {
+  BatchJobOptions,
+  BatchReturned,
   Contract,
   ContractOptions,
   Item,
@@ -42,6 +44,10 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   job<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
     definition: JobWithRun<N, S, Q, Ctx, R>,
   ): Job<N, Raw<S>, Returned<R>, Q>
+  /** Defines a job whose handler is given many of them at a time. Give such jobs a queue of their own. */
+  batchJob<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
+    definition: BatchJobOptions<N, S, Q, Ctx, R>,
+  ): Job<N, Raw<S>, BatchReturned<R>, Q>
   /** Defines a job without its handler, for code that only enqueues it. */
   contract<
     const N extends string,
@@ -130,6 +136,13 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
       Returned<R>,
       Q
     >
+  }
+
+  batchJob<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
+    definition: BatchJobOptions<N, S, Q, Ctx, R>,
+  ): Job<N, Raw<S>, BatchReturned<R>, Q> {
+    const job = this.#define({ batch: {}, ...definition }, { needsHandler: true })
+    return sealJob(this.#hub.core, job) as object as Job<N, Raw<S>, BatchReturned<R>, Q>
   }
 
   contract<

@@ -4,7 +4,17 @@ export type { RunningWorker } from './hub.ts'
 export type { Handle, JobUpdate } from './client/handle.ts'
 export type { Schedule, Schedules } from './client/schedules.ts'
 export type { KeepOptions, QueueConfig } from './client/options.ts'
-export type { AnyJob, Contract, EnqueueOptions, Item, Job, Jsonify, Tx, TxOptions } from './client/types.ts'
+export type {
+  AnyJob,
+  BatchJobOptions,
+  Contract,
+  EnqueueOptions,
+  Item,
+  Job,
+  Jsonify,
+  Tx,
+  TxOptions,
+} from './client/types.ts'
 export {
   Aborted,
   DependencyDown,
@@ -22,7 +32,8 @@ export {
   type InputIssue,
 } from './errors.ts'
 export { chain, type Pass, type Processor } from './flow/chain.ts'
-export type { CommitTx, JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
+export type { AdaptiveSize, BatchOptions } from './job/batch.ts'
+export type { BatchContext, CommitTx, JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
 export type { Instant } from './job/duration.ts'
 export type { Events } from './job/events.ts'
 export type { FailureKind } from './job/failure.ts'
@@ -30,6 +41,7 @@ export type { MiddlewareArgs, Next } from './job/middleware.ts'
 export type { NewJobOptions } from './job/new-job.ts'
 export type { Aging, Priority } from './job/rank.ts'
 export type { Backoff, RetryOptions, RetryPolicy } from './job/retry.ts'
+export type { AttemptOutcome, AttemptRecord, JobRecord } from './job/record.ts'
 export type { JobState } from './job/states.ts'
 export type { Unique } from './job/unique.ts'
 export type { CatchUp, CronSpec, EverySpec, Overlap, ScheduleSpec } from './scheduler/spec.ts'

@@ -6,7 +6,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Inherited } from '../job/new-job.ts'
 
 export interface CurrentJob {
-  readonly inherited: Inherited
+  /** Undefined where the code runs for several jobs at once. */
+  readonly inherited: Inherited | undefined
   /** Told of a promise that this attempt's code left rejected and unhandled. */
   unhandled(reason: unknown): void
 }

@@ -3,7 +3,7 @@ import { HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
 import type { AttemptError } from '../job/failure.ts'
 import type { JobId } from '../job/ids.ts'
-import type { JobRecord } from '../job/record.ts'
+import { attemptsOf, type AttemptRecord, type JobRecord } from '../job/record.ts'
 import { isFinal, type JobState } from '../job/states.ts'
 import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
@@ -31,6 +31,8 @@ export interface Handle<Out> {
   state(): Promise<JobState>
   /** All that the store knows of it: attempts, the newest error, log lines, progress. */
   read(): Promise<JobRecord>
+  /** Each attempt that is remembered, oldest first: `keep.attempts` says how many are. */
+  attempts(): Promise<readonly AttemptRecord[]>
   /** Waits until the job is final. @default timeout '5m' */
   result(options?: { timeout?: Duration; signal?: AbortSignal }): Promise<Out>
   /** False where it was too late. A running job's signal fires; it is cancelled once its handler gives in. */
@@ -61,6 +63,7 @@ export function jobHandle<Out>(
     outcome,
     read,
     state: async () => (await read()).state,
+    attempts: async () => attemptsOf(await read()),
     async result({ timeout, signal } = {}) {
       const timeoutMs = timeout === undefined ? RESULT_TIMEOUT_MS : readDuration(timeout, 'timeout')
       const deadlineMs = core.clock.monotonicMs() + timeoutMs

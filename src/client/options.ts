@@ -7,12 +7,14 @@ import { readWhole } from '../job/numbers.ts'
 import { DEFAULT_AGING_MS, readAgingMs, type Aging } from '../job/rank.ts'
 import { DEFAULT_RETRY, type ResolvedRetry } from '../job/retry.ts'
 import type { Duration } from '../std/duration.ts'
-import type { Retention, Store } from '../stores/store.ts'
+import { MAX_ATTEMPT_RECORDS, type Retention, type Store } from '../stores/store.ts'
 import { readEnvironment, type Environment } from './environment.ts'
 
 export interface QueueConfig {
   /** What one priority level is worth in waiting time. @default '1m' */
   readonly aging?: Aging
+  /** False: of a job that fails for good nothing is kept. @default true */
+  readonly deadLetters?: boolean
 }
 
 /** How long, and how many, finished jobs are kept. */
@@ -29,6 +31,8 @@ export interface KeepOptions {
   readonly maxDead?: number
   /** The most cancelled jobs kept. @default no limit but the time */
   readonly maxCancelled?: number
+  /** How many attempts of a job are remembered: the newest, at most 100. @default 20 */
+  readonly attempts?: number
 }
 
 export interface ClientOptions<Queues extends Record<string, QueueConfig>> {
@@ -49,6 +53,8 @@ export interface HoldfastSettings {
   readonly store: string | Store
   readonly queues: QueueRules
   readonly retention: Retention
+  /** How many attempts of a job are remembered. */
+  readonly keepAttempts: number
   readonly retry: ResolvedRetry
   readonly jobTimeoutMs: number
   readonly timeoutMs: number
@@ -65,7 +71,9 @@ const KEEP_FIELDS: ReadonlySet<string> = new Set([
   'maxCompleted',
   'maxDead',
   'maxCancelled',
+  'attempts',
 ])
+const DEFAULT_ATTEMPTS_KEPT = 20
 
 export function readSettings(
   options: ClientOptions<Record<string, QueueConfig>>,
@@ -79,6 +87,12 @@ export function readSettings(
     store: options.store ?? environment.store ?? 'file:.holdfast',
     queues: readQueues(options.queues ?? { default: {} }),
     retention: readKeep(options.keep ?? {}),
+    keepAttempts: readWhole(
+      options.keep?.attempts ?? DEFAULT_ATTEMPTS_KEPT,
+      'keep.attempts',
+      0,
+      MAX_ATTEMPT_RECORDS,
+    ),
     retry: Object.freeze({ ...DEFAULT_RETRY, attempts }),
     jobTimeoutMs: DEFAULT_TIMEOUT_MS,
     timeoutMs: readTimeout(options.timeout),
@@ -89,6 +103,7 @@ const QUEUE_NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,99}$/u
 
 function readQueues(queues: Record<string, QueueConfig>): QueueRules {
   const aging = new Map<string, number>()
+  const withoutDead = new Set<string>()
   for (const [name, config] of Object.entries(queues)) {
     if (!QUEUE_NAME.test(name)) {
       throw bad(
@@ -96,11 +111,18 @@ function readQueues(queues: Record<string, QueueConfig>): QueueRules {
         'Use 1 to 100 letters, digits and _ . : / @ - without spaces.',
       )
     }
-    refuseUnknown(config, new Set(['aging']), `queue "${name}"`)
+    refuseUnknown(config, new Set(['aging', 'deadLetters']), `queue "${name}"`)
+    if (typeof (config.deadLetters ?? true) !== 'boolean')
+      throw bad(`queues.${name}.deadLetters is not a boolean.`)
+    if (config.deadLetters === false) withoutDead.add(name)
     aging.set(name, readAgingMs(config.aging, `queues.${name}.aging`))
   }
   if (aging.size === 0) throw bad('`queues` is empty.', 'Declare at least one queue, or leave `queues` out.')
-  return { names: [...aging.keys()], agingMs: (queue) => aging.get(queue) ?? DEFAULT_AGING_MS }
+  return {
+    names: [...aging.keys()],
+    agingMs: (queue) => aging.get(queue) ?? DEFAULT_AGING_MS,
+    keepsDead: (queue) => !withoutDead.has(queue),
+  }
 }
 
 function readKeep(keep: KeepOptions): Retention {

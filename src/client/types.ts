@@ -1,6 +1,7 @@
 /** The types that make definitions, inputs and results fit together. No code. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { RunContext } from '../job/context.ts'
+import type { BatchOptions } from '../job/batch.ts'
+import type { BatchContext, RunContext } from '../job/context.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
 import type { Priority } from '../job/rank.ts'
 import type { RetryPolicy } from '../job/retry.ts'
@@ -163,6 +164,32 @@ export interface JobWithRun<
 > extends JobOptions<N, S, Q> {
   run(context: RunContext<Parsed<S>, Ctx>): R | Promise<R>
 }
+
+/** A job whose handler is given many of them at a time. */
+export interface BatchJobOptions<
+  N extends string,
+  S extends StandardSchemaV1 | undefined,
+  Q extends string,
+  Ctx,
+  R,
+> extends JobOptions<N, S, Q> {
+  /** How many at a time, and how long to wait for them. */
+  readonly batch?: BatchOptions
+  /**
+   * Returns a result for each job, in order: an Error for one that failed and is retried alone, `snooze()` of its context
+   * for one that runs later; what Promise.allSettled() gives will do. Nothing returned means that all went well; what
+   * it throws fails them all.
+   */
+  run(batch: BatchContext<Parsed<S>, Ctx>): BatchResults<R> | Promise<BatchResults<R>>
+}
+
+type BatchResults<R> = readonly R[] | void
+
+type Unsettled<R> =
+  R extends PromiseFulfilledResult<infer Value> ? Value : R extends PromiseRejectedResult ? never : R
+
+/** One job's result of what a batch handler returns for all. */
+export type BatchReturned<R> = Jsonify<Exclude<Unsettled<R>, Snooze | Error>>
 
 /** A handler's result as the handle gives it back; snoozing is no result. */
 export type Returned<R> = Jsonify<Exclude<R, Snooze>>

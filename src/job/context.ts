@@ -59,4 +59,14 @@ export interface RunContext<In, Ctx> {
   readonly snooze: (delay: Duration) => Snooze
 }
 
+/** What a batch handler is given. */
+export interface BatchContext<In, Ctx> {
+  /** Each with an input, a signal, a log and all else of its own, in the order in which they were claimed. */
+  readonly jobs: readonly RunContext<In, Ctx>[]
+  /** The inputs of these jobs. */
+  readonly inputs: readonly In[]
+  /** Aborts once every job of the batch has been told to end. */
+  readonly signal: AbortSignal
+}
+
 export type RunFunction = (context: RunContext<unknown, object>) => unknown

@@ -2,6 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
+import { readBatch, type BatchOptions, type BatchRules } from './batch.ts'
 import type { RunFunction } from './context.ts'
 import { readDuration } from './duration.ts'
 import type { Middleware } from './middleware.ts'
@@ -21,6 +22,7 @@ export interface RawDefinition {
   readonly timeout?: Duration | undefined
   readonly unique?: ((input: never) => Unique) | undefined
   readonly run?: unknown
+  readonly batch?: BatchOptions | undefined
 }
 
 export interface JobDefinition {
@@ -35,6 +37,8 @@ export interface JobDefinition {
   readonly unique: ((input: unknown) => Unique) | undefined
   /** Missing on a contract whose implementation is not in this process. */
   readonly run: RunFunction | undefined
+  /** Present where `run` takes a batch of jobs instead of one. */
+  readonly batch: BatchRules | undefined
   /** What stands around the handler, outermost first. */
   readonly middleware: readonly Middleware[]
 }
@@ -60,6 +64,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'timeout',
   'unique',
   'run',
+  'batch',
 ])
 /** No white space (it separates the name from a unique key) and nothing that a log or a URL would have to escape much. */
 const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,199}$/u
@@ -87,6 +92,7 @@ export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults)
       timeoutMs: raw.timeout === undefined ? defaults.timeoutMs : readDuration(raw.timeout, 'timeout'),
       unique: readFunction(raw.unique, 'unique') as JobDefinition['unique'],
       run: readFunction(raw.run, 'run') as RunFunction | undefined,
+      batch: raw.batch === undefined ? undefined : readBatch(raw.batch),
       middleware: defaults.middleware,
     }),
   )

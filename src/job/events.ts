@@ -96,6 +96,16 @@ export interface Events {
   }
   /** The worker paused its claims because a job ran out of resources. */
   'worker.slowed': { readonly worker: string; readonly pauseMs: number; readonly job: string }
+  /** A batch handler with an adaptive size is given more jobs at a time from now on, or fewer. */
+  'batch.resized': {
+    readonly worker: string
+    readonly job: string
+    readonly queue: string
+    readonly from: number
+    readonly to: number
+    /** Of the batches that led to it. */
+    readonly meanMs: number
+  }
   /** Another worker was found dead. */
   'worker.lost': { readonly worker: string; readonly jobs: number }
   'leader.elected': { readonly candidate: string }

@@ -5,7 +5,11 @@ import { newJob, type NewJobOptions, type Inherited } from './new-job.ts'
 import type { NewJob } from './record.ts'
 import { DEFAULT_RETRY } from './retry.ts'
 
-const QUEUES = { names: ['default', 'mail'], agingMs: (queue: string) => (queue === 'mail' ? 1_000 : 60_000) }
+const QUEUES = {
+  names: ['default', 'mail'],
+  agingMs: (queue: string) => (queue === 'mail' ? 1_000 : 60_000),
+  keepsDead: () => true,
+}
 const DEFAULTS = { queues: QUEUES.names, retry: DEFAULT_RETRY, timeoutMs: 300_000, middleware: [] }
 
 interface Given {

@@ -26,6 +26,8 @@ export interface NewJobOptions<Q extends string = string> {
   readonly retry?: RetryOptions
   /** @default the job's timeout */
   readonly timeout?: Duration
+  /** Cancelled instead of run where it is not started within this long of being due, retries and all. @default never */
+  readonly expiresIn?: Duration
   /** @default that of the job whose handler enqueues, else the new job's own id */
   readonly correlationId?: string
   /** Small texts that travel with the job, on top of those of the job whose handler enqueues. */
@@ -41,6 +43,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'tags',
   'retry',
   'timeout',
+  'expiresIn',
   'correlationId',
   'metadata',
 ])
@@ -53,6 +56,8 @@ export interface Inherited {
 
 export interface QueueRules {
   readonly names: readonly string[]
+  /** Whether its dead letters are kept. */
+  keepsDead(queue: string): boolean
   agingMs(queue: string): number
 }
 
@@ -87,6 +92,7 @@ export function newJob({ id, definition, input, payload, options, queues, inheri
   const queue = options.queue === undefined ? definition.queue : readQueue(options.queue, queues.names)
   const priority = options.priority === undefined ? definition.priority : readPriority(options.priority)
   const retry = resolveRetry(options.retry, definition.retry)
+  const due = readDue(options)
   const unique = options.unique ?? definition.unique?.(input)
   return {
     id,
@@ -99,8 +105,8 @@ export function newJob({ id, definition, input, payload, options, queues, inheri
     maxCrashes: retry.crashes,
     group: null,
     limits: NO_LIMITS,
-    envelope: readEnvelope(options, inherited),
-    due: readDue(options),
+    envelope: readEnvelope(options, due, inherited),
+    due,
     unique: unique === undefined ? null : readUnique(definition.name, unique),
   }
 }
@@ -112,10 +118,15 @@ function readDue(options: NewJobOptions): Due {
   return NOW
 }
 
-function readEnvelope(options: NewJobOptions, inherited: Inherited | undefined): Envelope {
-  const { tags, retry, timeout, correlationId, metadata } = options
+function readEnvelope(options: NewJobOptions, due: Due, inherited: Inherited | undefined): Envelope {
+  const { tags, retry, timeout, expiresIn, correlationId, metadata } = options
   const given = retry !== undefined || timeout !== undefined || correlationId !== undefined
-  const plain = !given && tags === undefined && metadata === undefined && inherited === undefined
+  const plain =
+    !given &&
+    expiresIn === undefined &&
+    tags === undefined &&
+    metadata === undefined &&
+    inherited === undefined
   if (plain) return PLAIN_ENVELOPE
   return {
     correlationId:
@@ -126,6 +137,7 @@ function readEnvelope(options: NewJobOptions, inherited: Inherited | undefined):
     metadata: readMetadata(metadata, inherited?.metadata),
     retry: retry === undefined ? null : readStoredRetry(retry),
     timeoutMs: timeout === undefined ? null : readDuration(timeout, 'timeout'),
+    ...(expiresIn !== undefined && { expires: { inMs: readDuration(expiresIn, 'expiresIn'), from: due } }),
   }
 }
 

@@ -16,6 +16,15 @@ export interface Envelope {
   /** Overrides of the definition's policy given at the enqueue. */
   readonly retry: RetryOptions | null
   readonly timeoutMs: number | null
+  /** Missing for a job that is never too late. */
+  readonly expires?: Expiry
+}
+
+/** Too late: so long after it was due, a job is pointless. */
+export interface Expiry {
+  readonly inMs: number
+  /** When it is due at first. */
+  readonly from: Due
 }
 
 /** The fields that a job has from birth. */
@@ -143,3 +152,11 @@ export interface CancelledJob extends FinishedFacts {
 }
 
 export type JobRecord = WaitingJob | RunningJob | CompletedJob | DeadJob | CancelledJob
+
+/** All that is remembered, with the attempt that completed the job: of that one the record itself tells. */
+export function attemptsOf(record: JobRecord): readonly AttemptRecord[] {
+  if (record.state !== 'completed') return record.attempts
+  const { attempt, worker, finishedAt, runMs: durationMs } = record
+  const startedAt = finishedAt - durationMs
+  return [...record.attempts, { attempt, worker, startedAt, durationMs, outcome: 'completed', error: null }]
+}

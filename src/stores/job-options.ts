@@ -15,7 +15,7 @@ const NO_OPTIONS: JobOptions = {
 
 /** Null where all of it is empty. */
 export function packOptions({ group, limits, envelope }: NewJob): JobOptions | null {
-  const { correlationId, tags, metadata, retry, timeoutMs } = envelope
+  const { correlationId, tags, metadata, retry, timeoutMs, expires } = envelope
   const plain =
     group === null &&
     limits.length === 0 &&
@@ -23,6 +23,7 @@ export function packOptions({ group, limits, envelope }: NewJob): JobOptions | n
     tags.length === 0 &&
     retry === null &&
     timeoutMs === null &&
+    expires === undefined &&
     Object.keys(metadata).length === 0
   return plain ? null : { group, limits, envelope }
 }

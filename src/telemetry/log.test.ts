@@ -104,6 +104,12 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   'worker.slowed': [
     [{ worker: 'w1', pauseMs: 1_000, job: 'mail' }, ['warn', 'mail ran out of resources; no claims for 1s']],
   ],
+  'batch.resized': [
+    [
+      { worker: 'w1', job: 'mail', queue: 'default', from: 10, to: 15, meanMs: 120 },
+      ['info', 'batches of mail take 120ms: 15 jobs at a time instead of 10'],
+    ],
+  ],
   'worker.lost': [[{ worker: 'w9', jobs: 4 }, ['warn', 'worker w9 is dead; 4 of its jobs taken back']]],
   'leader.elected': [[{ candidate: 'w1' }, ['debug', 'leads the upkeep']]],
   'leader.lost': [[{ candidate: 'w1' }, ['debug', 'leads the upkeep no longer']]],

@@ -97,6 +97,11 @@ const ROWS: Rows = {
     level: 'warn',
     text: ({ pauseMs, job }) => `${job} ran out of resources; no claims for ${formatDuration(pauseMs)}`,
   },
+  'batch.resized': {
+    level: 'info',
+    text: ({ job, from, to, meanMs }) =>
+      `batches of ${job} take ${formatDuration(Math.round(meanMs))}: ${to} jobs at a time instead of ${from}`,
+  },
   'worker.lost': {
     level: 'warn',
     text: ({ worker, jobs }) => `worker ${worker} is dead; ${jobs} of its jobs taken back`,

@@ -160,17 +160,20 @@ async function drain(
 ): Promise<DrainCounts> {
   const counts = { completed: 0, dead: 0, retried: 0 }
   for (let ran = 0; ran < MAX_DRAINED; ran++) {
-    const result = await worker.runNext()
-    if (result === null) {
+    const results = await worker.runNext()
+    if (results.length === 0) {
       const nextInMs = await worker.nextDueInMs()
       if (nextInMs === null || untilMs === undefined || clock.now() + nextInMs > untilMs) {
         if (untilMs !== undefined) await clock.advance(Math.max(0, untilMs - clock.now()))
         return counts
       }
       await clock.advance(nextInMs)
-    } else if (result.state === 'completed') counts.completed++
-    else if (result.state === 'dead') counts.dead++
-    else if (result.state === 'retrying') counts.retried++
+    }
+    for (const { state } of results) {
+      if (state === 'completed') counts.completed++
+      else if (state === 'dead') counts.dead++
+      else if (state === 'retrying') counts.retried++
+    }
   }
   throw new HoldfastError('HF_TEST_KIT', `drain() ran ${MAX_DRAINED} jobs and there are still more.`, {
     hint: 'A job probably enqueues itself again: use run(), or drain({ until }) with a nearer time.',

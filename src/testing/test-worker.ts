@@ -5,12 +5,14 @@
 import type { Core } from '../client/core.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
+import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import type { JobId, WorkerId } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { fireSchedules } from '../maintenance/scheduler.ts'
 import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
 import { MAX_BATCH, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
+import { BatchCall } from '../worker/batch-call.ts'
 import { execute } from '../worker/execute.ts'
 import { Reporter } from '../worker/reporter.ts'
 import { policyOf, settle, tellSettled, timeoutOf, type PendingSettle } from '../worker/settling.ts'
@@ -60,14 +62,30 @@ export class TestWorker {
     this.#timeouts.clear()
   }
 
-  /** One attempt at one job of the first queue that has any due; null where none has. */
-  async runNext(): Promise<RunResult<unknown> | null> {
+  /** One attempt at one job of the first queue that has any due, or at a batch of them; empty where none has. */
+  async runNext(): Promise<readonly RunResult<unknown>[]> {
     await this.#promote()
     for (const queue of this.#core.queues.names) {
       const [lease] = await this.#claim(queue, 1)
-      if (lease !== undefined) return this.#run(lease, 0)
+      if (lease !== undefined) return this.#runWithCompany(lease)
     }
-    return null
+    return []
+  }
+
+  /** A batch handler is given what its worker would gather; not where each job's first run is to be lost. */
+  async #runWithCompany(lease: Lease): Promise<readonly RunResult<unknown>[]> {
+    const name = lease.jobs[0]?.name
+    const batch = this.#core.definition(name ?? '')?.batch
+    if (batch === undefined || this.#deliver === 'twice') return [await this.#run(lease, 0)]
+    const places = [{ lease, position: 0 }]
+    const more = batch.size.start > 1 ? await this.#claim(lease.queue, batch.size.start - 1) : []
+    for (const other of more) {
+      const isMeant = other.jobs.map((job) => job.name === name && job.crashes === 0)
+      await this.#release(other, (position) => isMeant[position] === true)
+      isMeant.forEach((meant, position) => meant && places.push({ lease: other, position }))
+    }
+    const shared = new BatchCall({ clock: this.#clock, size: places.length })
+    return Promise.all(places.map((place) => this.#run(place.lease, place.position, { shared })))
   }
 
   /** Enqueues a job and makes one attempt at it. */
@@ -109,13 +127,13 @@ export class TestWorker {
         }
         for (const lease of leases) {
           const position = lease.jobs.findIndex((job) => job.id === id)
-          await this.#release(lease, position)
-          if (position !== -1) return await this.#run(lease, position, onStart)
+          await this.#release(lease, (other) => other === position)
+          if (position !== -1) return await this.#run(lease, position, { onStart })
           others.push(lease)
         }
       }
     } finally {
-      for (const lease of others) await this.#release(lease, -1)
+      for (const lease of others) await this.#release(lease, () => false)
     }
   }
 
@@ -139,21 +157,30 @@ export class TestWorker {
     return leases
   }
 
-  async #release({ token, jobs }: Lease, except: number): Promise<void> {
-    const positions = jobs.map((_, position) => position).filter((position) => position !== except)
+  async #release({ token, jobs }: Lease, isKept: (position: number) => boolean): Promise<void> {
+    const positions = jobs.map((_, position) => position).filter((position) => !isKept(position))
     const settlement = { type: 'release' } as const
     const releases = positions.map((position) => ({ token, position, settlement, runMs: 0 }))
     await this.#core.connection.store.cycle({ worker: this.#worker, settle: releases, claim: null })
   }
 
-  async #run(lease: Lease, position: number, onStart?: () => void): Promise<RunResult<unknown>> {
+  async #run(
+    lease: Lease,
+    position: number,
+    { onStart, shared }: { onStart?: (() => void) | undefined; shared?: BatchCall } = {},
+  ): Promise<RunResult<unknown>> {
     const job = lease.jobs[position]
     if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
     const jobs = new Map(this.#core.registry.all().map((definition) => [definition.name, definition]))
     const attempt = new Attempt(job, lease, position, this.#worker, this.#clock.monotonicMs())
-    const executing = this.#execute(attempt, jobs)
+    attempt.batch = shared
+    const isLate = lease.claimedAt >= expiresAt(job)
+    const executing = isLate
+      ? Promise.resolve<Outcome>({ type: 'cancelled', reason: EXPIRED })
+      : this.#execute(attempt, jobs)
     onStart?.()
     const outcome = await executing
+    shared?.ended()
     const pending = settle(this.#core, attempt, outcome, policyOf(this.#core, attempt, jobs))
     if (this.#deliver === 'twice' && !this.#deliveredOnce.has(job.id)) {
       this.#deliveredOnce.add(job.id)

@@ -10,6 +10,7 @@ import type { Inherited } from '../job/new-job.ts'
 import type { ClaimedJob } from '../job/record.ts'
 import { LazyAbort } from '../std/abort.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
+import type { BatchCall } from './batch-call.ts'
 
 /**
  * waiting: claimed, not started · running · settled: its outcome is on its way to the store, though the handler may
@@ -35,6 +36,8 @@ export class Attempt implements CurrentJob {
   /** Why it was told to end, if it was. */
   abortedFor: AbortWhy | undefined
   cancelReason: string | null = null
+  /** The call that it shares with others; undefined for a plain job. */
+  batch: BatchCall | undefined
   /** Set once its handler has committed: it is completed in the store, whatever comes after. */
   committed: CompletedSettlement | undefined
   #unhandled: { readonly reason: unknown } | undefined
@@ -94,6 +97,11 @@ export class Attempt implements CurrentJob {
     this.timeoutMs = timeoutMs
   }
 
+  /** By the store's clock, as far as can be told: its claim, and what passed here since. */
+  get startedAt(): number {
+    return this.claimedAt + Math.max(0, (this.startedMs ?? this.receivedMs) - this.receivedMs)
+  }
+
   runMs(nowMs: number): number {
     return this.startedMs === undefined ? 0 : nowMs - this.startedMs
   }
@@ -106,7 +114,9 @@ export class Attempt implements CurrentJob {
   stop(why: AbortWhy, message: string): void {
     if (this.abortedFor !== undefined) return
     this.abortedFor = why
-    this.abort.abort(new Aborted(why, message))
+    const reason = new Aborted(why, message)
+    this.abort.abort(reason)
+    this.batch?.stopped(reason)
   }
 
   unhandled(reason: unknown): void {

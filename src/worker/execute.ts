@@ -13,6 +13,7 @@ import type { Outcome } from '../job/settlement.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
+import { BatchCall, type BatchFunction } from './batch-call.ts'
 import { JobContext, jobInfo, SnoozeRequest } from './context.ts'
 import type { Reporter } from './reporter.ts'
 
@@ -41,8 +42,13 @@ async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Re
   // Awaited only where there is something to wait for: of a job that does nothing, awaits are a good part of the cost.
   const read = readInput(attempt, definition)
   const input = read instanceof Promise ? ((await read) as unknown) : read
-  const run = (ctx: object): unknown =>
-    definition.run(new JobContext({ core, attempt, reporter, definition }, input, ctx))
+  const run = (ctx: object): unknown => {
+    const context = new JobContext({ core, attempt, reporter, definition }, input, ctx)
+    if (definition.batch === undefined) return definition.run(context)
+    // One that came without company is a batch all the same.
+    attempt.batch ??= new BatchCall({ clock: core.clock, size: 1 })
+    return attempt.batch.join(attempt, context, definition.run as unknown as BatchFunction)
+  }
   const ran =
     definition.middleware.length === 0
       ? run(NOTHING_ADDED)

@@ -4,6 +4,7 @@
  * than was asked for is dry until a wake-up or the next poll.
  */
 import type { ClaimRequest } from '../stores/store.ts'
+import type { BatchRoom } from './backlog.ts'
 
 const PREFETCH_MS = 50
 /** The rate is measured over this much of the past and at least as much of the present. */
@@ -17,6 +18,17 @@ interface QueueIntake {
   wakeUps: number
   /** Jobs taken, divided by the weight: the queue with the least is next. */
   served: number
+  /** Jobs that the claims under way may bring. */
+  claiming: number
+}
+
+/** What there is room for. */
+export interface Room {
+  readonly slots: number
+  /** Plain jobs that wait for a slot. */
+  readonly inLine: number
+  /** What batch handlers take of this queue, beyond that. */
+  readonly batches: (queue: string) => BatchRoom
 }
 
 export interface Claim {
@@ -38,7 +50,14 @@ export class Intake {
   #perMs = 0
 
   constructor(weights: ReadonlyMap<string, number>, batchSize: number, nowMs: number) {
-    this.#queues = [...weights].map(([name, weight]) => ({ name, weight, dry: false, wakeUps: 0, served: 0 }))
+    this.#queues = [...weights].map(([name, weight]) => ({
+      name,
+      weight,
+      dry: false,
+      wakeUps: 0,
+      served: 0,
+      claiming: 0,
+    }))
     this.#batchSize = batchSize
     this.#windowStartMs = nowMs
   }
@@ -60,14 +79,20 @@ export class Intake {
     for (const queue of this.#queues) this.#revive(queue)
   }
 
-  /** What to claim now, given the free slots and the claimed jobs that wait for one; null for nothing. */
-  next(freeSlots: number, waiting: number, suspects: boolean, nowMs: number): Claim | null {
+  /** What to claim now; null for nothing. */
+  next(room: Room, suspects: boolean, nowMs: number): Claim | null {
     const ahead = this.#prefetch(nowMs)
-    const coming = waiting + this.#claiming
-    // Refill at half: a claim for each job that finishes would make the batches small.
-    if (coming > 0 && coming > ahead / 2) return null
-    const limit = Math.min(freeSlots + ahead - coming, this.#batchSize)
-    const queue = limit > 0 ? this.#nextQueue() : undefined
+    const plain = plainWanted(room.slots, ahead, room.inLine + this.#claiming)
+    let queue: QueueIntake | undefined
+    let limit = 0
+    for (const one of this.#queues) {
+      if (one.dry || (queue !== undefined && one.served >= queue.served)) continue
+      const { perSlot, gathered } = room.batches(one.name)
+      const batched = perSlot === 0 ? 0 : batchedWanted(room.slots * perSlot, ahead, gathered + one.claiming)
+      if (plain <= 0 && batched <= 0) continue
+      queue = one
+      limit = Math.min(Math.max(plain, batched), this.#batchSize)
+    }
     if (queue === undefined) return null
     const alone = this.#claiming === 0
     return {
@@ -78,12 +103,18 @@ export class Intake {
   }
 
   sent(claim: Claim | null): void {
-    this.#claiming += claim?.request.limit ?? 0
+    if (claim !== null) this.#underWay(claim.request, claim.request.limit)
   }
 
   /** Its call has ended, well or badly. */
   landed(claim: Claim | null): void {
-    this.#claiming -= claim?.request.limit ?? 0
+    if (claim !== null) this.#underWay(claim.request, -claim.request.limit)
+  }
+
+  #underWay({ queue }: ClaimRequest, jobs: number): void {
+    this.#claiming += jobs
+    const found = this.#queues.find((one) => one.name === queue)
+    if (found !== undefined) found.claiming += jobs
   }
 
   answered({ request, wakeUpsBefore, seesAll }: Claim, taken: number): void {
@@ -93,13 +124,6 @@ export class Intake {
     queue.served += taken / queue.weight
     // An older "empty" must not overtake a wake-up that came after the question was sent.
     if (seesAll && taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
-  }
-
-  #nextQueue(): QueueIntake | undefined {
-    let next: QueueIntake | undefined
-    for (const queue of this.#queues)
-      if (!queue.dry && (next === undefined || queue.served < next.served)) next = queue
-    return next
   }
 
   /** A queue that had nothing to give has no claim on the past. */
@@ -119,4 +143,15 @@ export class Intake {
     }
     return Math.floor(this.#perMs * PREFETCH_MS)
   }
+}
+
+/** How many more, where so many can start, so many finish soon, and so many are there or on their way. */
+function plainWanted(slots: number, ahead: number, coming: number): number {
+  // Refill at half: a claim for each job that finishes would make the batches small.
+  return coming > 0 && coming > ahead / 2 ? 0 : slots + ahead - coming
+}
+
+/** As above, but what is gathered may wait for more of its kind. */
+function batchedWanted(fits: number, ahead: number, coming: number): number {
+  return coming >= fits && coming - fits > ahead / 2 ? 0 : fits + ahead - coming
 }

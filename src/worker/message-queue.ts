@@ -11,6 +11,7 @@ import { HoldfastError, RetryIn } from '../errors.ts'
 import type { JobInfo } from '../job/context.ts'
 import { readJobName, type JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
+import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
 import { readWhole } from '../job/numbers.ts'
@@ -191,10 +192,25 @@ export class MessageQueue {
   async #claim(limit: number): Promise<Message[]> {
     const suspects = ![...this.#held].some((attempt) => attempt.job.crashes > 0)
     const { leases } = await this.#session.cycle([], { queue: this.name, limit, suspects })
-    return leases.flatMap((lease) => lease.jobs.map((_, position) => this.#hold(lease, position)))
+    return leases.flatMap((lease) =>
+      lease.jobs.flatMap((job, position) => {
+        const attempt = this.#hold(lease, position)
+        if (lease.claimedAt < expiresAt(job)) return [this.#message(attempt)]
+        this.#expire(attempt)
+        return []
+      }),
+    )
   }
 
-  #hold(lease: Lease, position: number): Message {
+  /** Nobody gets to see it; whoever waits for a message looks again at once. */
+  #expire(attempt: Attempt): void {
+    attempt.cancelReason = EXPIRED
+    attempt.stop('cancelled', 'The message is too late.')
+    this.#settleQuietly(attempt)
+    for (const bell of this.#bells) bell.ring()
+  }
+
+  #hold(lease: Lease, position: number): Attempt {
     const nowMs = this.#core.clock.monotonicMs()
     const job = lease.jobs[position]
     if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
@@ -203,12 +219,12 @@ export class MessageQueue {
     this.#held.add(attempt)
     this.#session.started(attempt)
     this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
-    this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
-    return this.#message(attempt)
+    return attempt
   }
 
   #message(attempt: Attempt): Message {
     const { job } = attempt
+    this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
     return {
       id: job.id,
       name: job.name,
@@ -307,6 +323,7 @@ export class MessageQueue {
       timeoutMs: settings.jobTimeoutMs,
       unique: undefined,
       run: undefined,
+      batch: undefined,
       middleware: [],
     }
   }

@@ -2,7 +2,9 @@
 import type { Core } from '../client/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { AttemptEnd } from '../job/events.ts'
-import type { ClaimedJob } from '../job/record.ts'
+import { expiresAt } from '../job/expiry.ts'
+import { recordedError } from '../job/failure.ts'
+import type { AttemptRecord, ClaimedJob } from '../job/record.ts'
 import { resolveRetry, type ResolvedRetry } from '../job/retry.ts'
 import { settlementFor, toError, type Outcome, type Settlement } from '../job/settlement.ts'
 import { assertNever } from '../std/never.ts'
@@ -58,9 +60,52 @@ const UNKNOWN_JOB_RETRY = { backoff: 'exponential', delay: '30s', factor: 2, max
 
 export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: ResolvedRetry): PendingSettle {
   const { job, token, position } = attempt
-  const settlement = settlementFor(job, outcome, policy, core.random)
   const runMs = attempt.runMs(core.clock.monotonicMs())
-  return { attempt, outcome, request: { token, position, settlement, runMs, forget: core.forgets } }
+  const settlement = inTime(attempt, runMs, settlementFor(job, outcome, policy, core.random))
+  const request: SettleRequest = {
+    token,
+    position,
+    settlement,
+    runMs,
+    forget: settlement.type === 'dead' ? !core.queues.keepsDead(job.queue) : core.forgets,
+    // Of a completed job, its own record tells.
+    record: settlement.type === 'completed' ? null : recordOf(attempt, settlement, runMs),
+    keepRecords: core.settings.keepAttempts,
+  }
+  return { attempt, outcome, request }
+}
+
+/** A retry that would come too late is none: the failure is final. */
+function inTime({ job, startedAt }: Attempt, runMs: number, settlement: Settlement): Settlement {
+  if (settlement.type !== 'retry' || job.envelope.expires === undefined) return settlement
+  const dueAt = startedAt + runMs + settlement.delayMs
+  return dueAt < expiresAt(job) ? settlement : { type: 'dead', error: settlement.error }
+}
+
+/** What is remembered of the attempt; nothing of one that was handed back without a fault. */
+function recordOf(attempt: Attempt, settlement: Settlement, runMs: number): AttemptRecord | null {
+  const facts = {
+    attempt: attempt.job.attempt,
+    worker: attempt.worker,
+    startedAt: Math.round(attempt.startedAt),
+    durationMs: Math.round(runMs),
+  }
+  switch (settlement.type) {
+    case 'retry':
+    case 'dead':
+      return { ...facts, outcome: 'failed', error: recordedError(settlement.error) }
+    case 'snooze':
+      return settlement.error === null
+        ? null
+        : { ...facts, outcome: 'parked', error: recordedError(settlement.error) }
+    case 'cancelled':
+      return attempt.startedMs === undefined ? null : { ...facts, outcome: 'cancelled', error: null }
+    case 'completed':
+    case 'release':
+      return null
+    default:
+      return assertNever(settlement)
+  }
 }
 
 /** The policy of the definition with what the enqueue overrode, or that of jobs that this worker does not know. */

@@ -8,13 +8,16 @@
 import type { Core } from '../client/core.ts'
 import type { AbortWhy } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
+import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import type { Token } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import type { Duration } from '../std/duration.ts'
 import type { CancelNotice, Lease, WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
+import { Backlog, type Gathered } from './backlog.ts'
 import { Backoff } from './backoff.ts'
+import { BatchCall } from './batch-call.ts'
 import { CallLoop } from './call-loop.ts'
 import { execute, outcomeOfAbort } from './execute.ts'
 import type { WorkerHealth } from './health.ts'
@@ -45,8 +48,10 @@ export class Worker {
   readonly #calls: CallLoop
   /** Rung whenever stop() may have got what it waits for. */
   readonly #stopBell: Bell
-  #waiting: Attempt[] = []
+  readonly #backlog: Backlog
   readonly #running = new Set<Attempt>()
+  /** Slots in use: a batch takes one, however many jobs are in it. */
+  #taken = 0
   readonly #outbox = new Outbox()
   #suspectsHeld = 0
   #claimsPausedUntilMs = 0
@@ -72,6 +77,9 @@ export class Worker {
       call: () => this.#call(),
     })
     this.#stopBell = new Bell(core.clock)
+    this.#backlog = new Backlog(settings.jobs, ({ name, queue }, resized) =>
+      core.events.emit('batch.resized', { worker: this.id, job: name, queue, ...resized }),
+    )
     this.#intake = new Intake(settings.weights, settings.batchSize, core.clock.monotonicMs())
     this.#reporter = new Reporter(core.clock, core.events, () => this.#calls.ring())
     this.#timeouts = new Timeouts(core.clock, this.#running, (attempt) => this.#overdue(attempt))
@@ -120,17 +128,18 @@ export class Worker {
     return Math.max(this.#outbox.size, this.#nextClaim()?.request.limit ?? 0)
   }
 
-  /** Until the next poll, until a waiting job must be given back, or until a pause of the claims is over. */
+  /** Until the next poll, until a batch has waited long enough or a job too long, or until a pause of the claims is over. */
   #idleMs(): number {
     const nowMs = this.#now()
-    const giveBackMs = (this.#waiting[0]?.receivedMs ?? Infinity) + GIVE_BACK_MS
+    const backlogMs = this.#backlog.dueMs(nowMs, GIVE_BACK_MS)
     const pauseEndsMs = this.#claimsPausedUntilMs > nowMs ? this.#claimsPausedUntilMs : Infinity
-    return Math.max(1, Math.min(this.#nextPollMs, giveBackMs, pauseEndsMs) - nowMs)
+    return Math.max(1, Math.min(this.#nextPollMs, backlogMs, pauseEndsMs) - nowMs)
   }
 
   async #call(): Promise<void> {
     const begunMs = this.#now()
     const polls = this.#pollWhenDue()
+    if (this.#phase === 'running') this.#startWaiting()
     this.#giveBackStale()
     const settles = this.#outbox.take()
     try {
@@ -162,8 +171,12 @@ export class Worker {
   #nextClaim(): Claim | null {
     const nowMs = this.#now()
     if (this.#phase !== 'running' || nowMs < this.#claimsPausedUntilMs) return null
-    const free = this.#settings.concurrency - this.#running.size
-    return this.#intake.next(free, this.#waiting.length, this.#suspectsHeld === 0, nowMs)
+    const room = {
+      slots: this.#settings.concurrency - this.#taken,
+      inLine: this.#backlog.inLine,
+      batches: (queue: string) => this.#backlog.room(queue),
+    }
+    return this.#intake.next(room, this.#suspectsHeld === 0, nowMs)
   }
 
   #pollWhenDue(): boolean {
@@ -178,7 +191,9 @@ export class Worker {
     const nowMs = this.#now()
     lease.jobs.forEach((job, position) => {
       if (job.crashes > 0) this.#suspectsHeld++
-      this.#waiting.push(new Attempt(job, lease, position, this.#session.worker, nowMs))
+      const attempt = new Attempt(job, lease, position, this.#session.worker, nowMs)
+      if (lease.claimedAt < expiresAt(job)) this.#backlog.add(attempt)
+      else this.#conclude(attempt, { type: 'cancelled', reason: EXPIRED })
     })
     if (this.#phase === 'running') this.#startWaiting()
     else this.#releaseWaiting()
@@ -186,25 +201,32 @@ export class Worker {
 
   /** Shutdown and give-back: the attempt is handed back, the job stands where it stood. */
   #releaseWaiting(): void {
-    for (const attempt of this.#waiting.splice(0)) this.#conclude(attempt, { type: 'interrupted' })
+    for (const attempt of this.#backlog.takeAll()) this.#conclude(attempt, { type: 'interrupted' })
   }
 
   #giveBackStale(): void {
-    const staleMs = this.#now() - GIVE_BACK_MS
-    while (this.#waiting[0] !== undefined && this.#waiting[0].receivedMs <= staleMs) {
-      this.#conclude(this.#waiting.shift() as Attempt, { type: 'interrupted' })
-    }
+    const stale = this.#backlog.takeStale(this.#now() - GIVE_BACK_MS)
+    for (const attempt of stale) this.#conclude(attempt, { type: 'interrupted' })
   }
 
   // ── execute ────────────────────────────────────────────────────────────────
 
   #startWaiting(): void {
-    while (
-      this.#waiting.length > 0 &&
-      this.#running.size < this.#settings.concurrency &&
-      this.#session.sure
-    ) {
-      this.#start(this.#waiting.shift() as Attempt)
+    while (this.#backlog.size > 0 && this.#taken < this.#settings.concurrency && this.#session.sure) {
+      const next = this.#backlog.next(this.#now())
+      if (next === undefined) return
+      this.#taken++
+      if (next instanceof Attempt) this.#start(next)
+      else this.#startBatch(next)
+    }
+  }
+
+  #startBatch({ attempts, size }: Gathered): void {
+    const onReturned = (durationMs: number): void => size.ended(durationMs)
+    const batch = new BatchCall({ clock: this.#core.clock, size: attempts.length, onReturned })
+    for (const attempt of attempts) {
+      attempt.batch = batch
+      this.#start(attempt)
     }
   }
 
@@ -225,6 +247,7 @@ export class Worker {
       this.#core.events.emit('job.unhandled', { ...attempt.facts, error: toError(late) }),
     )
     this.#running.delete(attempt)
+    if (attempt.batch === undefined || attempt.batch.ended()) this.#taken--
     this.#session.ended(attempt)
     this.#intake.noteFinished()
     if (outcome !== null) this.#conclude(attempt, outcome)
@@ -258,7 +281,7 @@ export class Worker {
     if (attempt === undefined || attempt.abortedFor !== undefined) return
     attempt.cancelReason = reason
     if (attempt.phase === 'waiting') {
-      this.#waiting = this.#waiting.filter((one) => one !== attempt)
+      this.#backlog.keep((one) => one !== attempt)
       this.#conclude(attempt, { type: 'cancelled', reason })
       this.#calls.ring()
     } else {
@@ -293,7 +316,7 @@ export class Worker {
   }
 
   #open(): Attempt[] {
-    return [...this.#waiting, ...this.#running].filter(
+    return [...this.#backlog.all(), ...this.#running].filter(
       (one) => one.phase === 'waiting' || one.phase === 'running',
     )
   }
@@ -311,7 +334,7 @@ export class Worker {
       this.#abort(attempt, 'lease_lost', 'The lease was taken away: another worker runs this job by now.')
       this.#core.events.emit('job.lost', attempt.end(attempt.runMs(this.#now())))
     }
-    this.#waiting = this.#waiting.filter((attempt) => attempt.phase === 'waiting')
+    this.#backlog.keep((attempt) => attempt.phase === 'waiting')
     this.#session.forget(tokens)
   }
 
@@ -322,7 +345,7 @@ export class Worker {
       healthy: this.#phase === 'running' && lastPollMsAgo <= 2 * pollMs + callTimeoutMs,
       lastPollMsAgo,
       running: this.#running.size,
-      waiting: this.#waiting.length,
+      waiting: this.#backlog.size,
       slots: concurrency,
       stopping: this.#phase === 'stopping',
     }
