@@ -12,6 +12,8 @@ export const ERROR_HINTS = {
   HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
   HF_BAD_SCHEDULE: 'Correct the schedule; the message says which part cannot work.',
   HF_SCHEDULE_TAKEN: 'Give the schedule an id of its own, or remove the other one first.',
+  HF_BAD_FILTER:
+    'Say which dead letters are meant: by ids, queues, jobs, fingerprints, since or until; { all: true } for all.',
   HF_NO_SCHEDULE: 'Somebody removed it; make it again with job.schedule().',
   HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',

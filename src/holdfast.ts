@@ -1,6 +1,7 @@
 /** holdfast(): composes all the parts into the object that users hold. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { Core } from './client/core.ts'
+import { deadLetters, type DeadLetters } from './client/dead-letters.ts'
 import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
 import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './client/options.ts'
 import type { Schedules } from './client/schedules.ts'
@@ -73,6 +74,8 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   resume(queue: Q): Promise<void>
   /** What is enqueued again and again: list, look ahead, pause, run at once, remove. */
   readonly schedules: Schedules
+  /** What failed for good: look at it, group it, replay it, discard it, handle it. */
+  readonly deadLetters: DeadLetters<Q>
   /** What waits, runs and has ended, queue by queue. */
   queues(): Promise<readonly QueueStatus[]>
   /** Stops the workers and gives the store back. */
@@ -236,6 +239,10 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
 
   get schedules(): Schedules {
     return this.#hub.core.schedules
+  }
+
+  get deadLetters(): DeadLetters<Q> {
+    return deadLetters(this.#hub.core, (definition) => void this.#define(definition, { needsHandler: true }))
   }
 
   async queues(): Promise<readonly QueueStatus[]> {

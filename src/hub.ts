@@ -1,5 +1,7 @@
 /** What is running on behalf of one holdfast(): its workers, its queues by hand, its maintenance. */
 import type { Core, World } from './client/core.ts'
+import { DEAD_LETTER_JOB } from './client/dead-letters.ts'
+import { declareHandler } from './maintenance/dead-letters.ts'
 import { HoldfastError } from './errors.ts'
 import { readQueue } from './job/definition.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
@@ -90,6 +92,7 @@ export class Hub {
     await this.#start(worker)
     this.#refuseWhenClosed('start a worker')
     await this.core.schedules.putDeclared(settings.jobs.keys())
+    await declareHandler(this.core, settings.jobs.get(DEAD_LETTER_JOB))
     this.#maintain(settings.leaseMs)
     const stop: RunningWorker['stop'] = async (how) => {
       await worker.stop(how)

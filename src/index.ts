@@ -1,6 +1,16 @@
 /** `holdfast`: the public surface, name by name. */
 export { holdfast, type Holdfast, type Options } from './holdfast.ts'
 export type { RunningWorker } from './hub.ts'
+export type {
+  BulkOptions,
+  BulkProgress,
+  DeadLetter,
+  DeadLetterChoice,
+  DeadLetterFilter,
+  DeadLetterGroup,
+  DeadLetters,
+  ReplayOptions,
+} from './client/dead-letters.ts'
 export type { Handle, JobUpdate } from './client/handle.ts'
 export type { Schedule, Schedules } from './client/schedules.ts'
 export type { KeepOptions, QueueConfig } from './client/options.ts'

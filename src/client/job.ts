@@ -5,6 +5,7 @@ import { HoldfastError } from '../errors.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
 import type { Core } from './core.ts'
+import { editJob } from './edit.ts'
 import { jobHandle } from './handle.ts'
 import type { EnqueueOptions, Item, Job } from './types.ts'
 
@@ -39,6 +40,7 @@ export function jobObject(core: Core, name: string): UntypedJob {
     },
     schedule: (id, spec) => core.schedules.put(name, id, spec),
     unschedule: (id) => core.schedules.remove(name, id),
+    edit: (id, changes) => editJob(core, definition(), id, changes),
     async get(id) {
       const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
       return record?.name === name ? jobHandle(core, id, name, null) : null

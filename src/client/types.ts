@@ -2,6 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { BatchOptions } from '../job/batch.ts'
 import type { BatchContext, RunContext } from '../job/context.ts'
+import type { Instant } from '../job/duration.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
 import type { Priority } from '../job/rank.ts'
 import type { RetryPolicy } from '../job/retry.ts'
@@ -132,8 +133,22 @@ export interface Job<Name extends string, In, Out, Q extends string = string> {
   schedule(id: string, spec: ScheduleSpec<In>): Promise<void>
   /** False where this job has no schedule of that id. */
   unschedule(id: string): Promise<boolean>
+  /**
+   * Changes a job that waits, or waits again after a failure: its input, its priority, its time. False where it was too
+   * late: it runs already, or is over.
+   */
+  edit(id: string, changes: JobChanges<In>): Promise<boolean>
   /** A job by its id; null where there is no job of this name with that id. */
   get(id: string): Promise<Handle<Out> | null>
+}
+
+export interface JobChanges<In> {
+  readonly input?: In
+  readonly priority?: Priority
+  /** Runs after this long from now; not together with `at`. */
+  readonly in?: Duration
+  /** Runs at this time; not together with `in`. */
+  readonly at?: Instant
 }
 
 /** Any job, whatever its input: enough to run it, not to enqueue it. */

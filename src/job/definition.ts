@@ -6,7 +6,7 @@ import { readBatch, type BatchOptions, type BatchRules } from './batch.ts'
 import type { RunFunction } from './context.ts'
 import { readDuration } from './duration.ts'
 import type { Middleware } from './middleware.ts'
-import { readPriority } from './rank.ts'
+import { PRIORITY_LEVELS, readPriority } from './rank.ts'
 import { resolveRetry, type ResolvedRetry, type RetryPolicy } from './retry.ts'
 import { show } from './show.ts'
 import type { Unique } from './unique.ts'
@@ -96,6 +96,27 @@ export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults)
       middleware: defaults.middleware,
     }),
   )
+}
+
+/** Of a job that is known by its name alone. */
+export function plainDefinition(
+  name: string,
+  queue: string,
+  { retry, jobTimeoutMs: timeoutMs }: { readonly retry: ResolvedRetry; readonly jobTimeoutMs: number },
+): JobDefinition {
+  return {
+    name,
+    schema: undefined,
+    output: undefined,
+    queue,
+    priority: PRIORITY_LEVELS.normal,
+    retry,
+    timeoutMs,
+    unique: undefined,
+    run: undefined,
+    batch: undefined,
+    middleware: [],
+  }
 }
 
 export function readJobName(name: unknown): string {

@@ -115,6 +115,15 @@ export interface Events {
   'store.up': { readonly downMs: number }
   'queue.paused': { readonly queue: string }
   'queue.resumed': { readonly queue: string }
+  /** Told by whoever leads, once a minute where there are more than the minute before. */
+  'deadletters.grew': {
+    readonly queue: string
+    /** How many came, less those that went. */
+    readonly grown: number
+    /** How many there are. */
+    readonly dead: number
+    readonly overMs: number
+  }
   'schedule.fired': SlotFacts
   /** A slot was fired more than two seconds late. */
   'schedule.late': SlotFacts

@@ -111,7 +111,7 @@ export function newJob({ id, definition, input, payload, options, queues, inheri
   }
 }
 
-function readDue(options: NewJobOptions): Due {
+export function readDue(options: Pick<NewJobOptions, 'in' | 'at'>): Due {
   if (options.in !== undefined && options.at !== undefined) throw bad('`in` and `at` cannot both be given.')
   if (options.in !== undefined) return { inMs: readDuration(options.in, 'in', { orZero: true }) }
   if (options.at !== undefined) return { atMs: readInstant(options.at, 'at') }

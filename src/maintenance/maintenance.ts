@@ -4,6 +4,7 @@ import { toError } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { sleep } from '../std/clock.ts'
 import type { WakeUp } from '../stores/store.ts'
+import { deadLetterWatch } from './dead-letters.ts'
 import type { Duty } from './duty.ts'
 import { Leader } from './leader.ts'
 import { promoter } from './promoter.ts'
@@ -35,12 +36,14 @@ export class Maintenance {
     // A dead leader must be replaced well before the leases of its process are over.
     this.#leader = new Leader(core, Math.min(LONGEST_TERM_MS, leaseMs / 2))
     this.#electionBell = new Bell(core.clock)
-    this.#loops = [promoter(core), rescuer(core, this.#leader, leaseMs), pruner(core), scheduler(core)].map(
-      (duty) => ({
-        duty,
-        bell: new Bell(core.clock),
-      }),
-    )
+    const duties = [
+      promoter(core),
+      rescuer(core, this.#leader, leaseMs),
+      pruner(core),
+      scheduler(core),
+      deadLetterWatch(core),
+    ]
+    this.#loops = duties.map((duty) => ({ duty, bell: new Bell(core.clock) }))
   }
 
   start(): void {

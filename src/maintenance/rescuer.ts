@@ -19,11 +19,25 @@ export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
         DUTY_TIMEOUT_MS,
       )
       tell(core, answer)
+      await dropUnwanted(core, answer)
       return {
         againInMs: answer.jobs.length >= BATCH ? AT_ONCE_MS : sweepMs * (0.8 + core.random.float() * 0.2),
       }
     },
   }
+}
+
+/** A store knows nothing of queues whose dead letters nobody wants. */
+async function dropUnwanted(core: Core, { jobs }: RescueAnswer): Promise<void> {
+  const ids = jobs
+    .filter(({ to, queue }) => to === 'dead' && !core.queues.keepsDead(queue))
+    .map(({ id }) => id)
+  if (ids.length === 0) return
+  await core.connection.call(
+    'drop dead jobs',
+    (store) => store.admin.change({ ids, states: ['dead'] }, { type: 'discard' }, ids.length, null),
+    DUTY_TIMEOUT_MS,
+  )
 }
 
 function tell({ events }: Core, { workers, jobs }: RescueAnswer): void {

@@ -104,6 +104,12 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   'worker.slowed': [
     [{ worker: 'w1', pauseMs: 1_000, job: 'mail' }, ['warn', 'mail ran out of resources; no claims for 1s']],
   ],
+  'deadletters.grew': [
+    [
+      { queue: 'mail', grown: 3, dead: 17, overMs: 60_000 },
+      ['warn', '3 new dead letters in queue mail within 1m; 17 in all'],
+    ],
+  ],
   'batch.resized': [
     [
       { worker: 'w1', job: 'mail', queue: 'default', from: 10, to: 15, meanMs: 120 },

@@ -97,6 +97,11 @@ const ROWS: Rows = {
     level: 'warn',
     text: ({ pauseMs, job }) => `${job} ran out of resources; no claims for ${formatDuration(pauseMs)}`,
   },
+  'deadletters.grew': {
+    level: 'warn',
+    text: ({ queue, grown, dead, overMs }) =>
+      `${grown} new dead letters in queue ${queue} within ${formatDuration(Math.round(overMs))}; ${dead} in all`,
+  },
   'batch.resized': {
     level: 'info',
     text: ({ job, from, to, meanMs }) =>

@@ -3,11 +3,13 @@
  * Its clock stands still while a handler runs, unless the test moves it.
  */
 import type { Core } from '../client/core.ts'
+import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import type { JobId, WorkerId } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
+import { declareHandler, HandingOver } from '../maintenance/dead-letters.ts'
 import { fireSchedules } from '../maintenance/scheduler.ts'
 import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
 import { MAX_BATCH, type Lease } from '../stores/store.ts'
@@ -36,6 +38,7 @@ export class TestWorker {
   readonly #timeouts: Timeouts
   readonly #reporter: Reporter
   readonly #deliveredOnce = new Set<JobId>()
+  readonly #handing: HandingOver
   #worker: WorkerId
   #preparing = 0
 
@@ -44,6 +47,7 @@ export class TestWorker {
     this.#clock = clock
     this.#deliver = deliver
     this.#worker = core.ids.worker()
+    this.#handing = new HandingOver(core)
     this.#reporter = new Reporter(clock, core.events, () => undefined)
     this.#timeouts = new Timeouts(clock, this.#running, (attempt) => {
       attempt.stop('timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
@@ -56,6 +60,7 @@ export class TestWorker {
       store.register(this.#worker, 100 * YEAR_MS),
     )
     await this.#core.schedules.putDeclared(this.#core.registry.all().map(({ name }) => name))
+    await declareHandler(this.#core, this.#core.definition(DEAD_LETTER_JOB))
   }
 
   stop(): void {
@@ -141,8 +146,9 @@ export class TestWorker {
     return (await this.#promote()).nextInMs
   }
 
-  /** What is due, slots of schedules too. */
+  /** What is due, slots of schedules and new dead letters too. */
   async #promote(): Promise<{ nextInMs: number | null }> {
+    await this.#handing.look()
     const slotInMs = (await fireSchedules(this.#core)) ?? Infinity
     const { upkeep } = this.#core.connection.store
     let answer = await upkeep.promote(MAX_BATCH)

@@ -9,14 +9,13 @@ import { refuseUnknown } from '../client/options.ts'
 import type { EnqueueOptions } from '../client/types.ts'
 import { HoldfastError, RetryIn } from '../errors.ts'
 import type { JobInfo } from '../job/context.ts'
-import { readJobName, type JobDefinition } from '../job/definition.ts'
+import { plainDefinition, readJobName } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
 import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
 import { readWhole } from '../job/numbers.ts'
 import { encodeResult } from '../job/payload.ts'
-import { PRIORITY_LEVELS } from '../job/rank.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { asError } from '../std/clock.ts'
@@ -102,7 +101,7 @@ export class MessageQueue {
   async send(payload: unknown, given: SendOptions = {}): Promise<Handle<unknown>> {
     const { name = 'message', ...rest } = given
     const { tx, options } = withoutTx(rest)
-    const definition = this.#definition(readJobName(name))
+    const definition = plainDefinition(readJobName(name), this.name, this.#core.settings)
     const { id, outcome } = await this.#core.enqueuer.one({ definition, input: payload, options }, tx)
     return jobHandle(this.#core, id, name, outcome)
   }
@@ -309,23 +308,6 @@ export class MessageQueue {
       this.#core.events.emit('job.lost', attempt.end(attempt.runMs(this.#core.clock.monotonicMs())))
     }
     this.#session.forget(tokens)
-  }
-
-  #definition(name: string): JobDefinition {
-    const { settings } = this.#core
-    return {
-      name,
-      schema: undefined,
-      output: undefined,
-      queue: this.name,
-      priority: PRIORITY_LEVELS.normal,
-      retry: settings.retry,
-      timeoutMs: settings.jobTimeoutMs,
-      unique: undefined,
-      run: undefined,
-      batch: undefined,
-      middleware: [],
-    }
   }
 }
 

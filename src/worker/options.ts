@@ -1,5 +1,6 @@
 /** The options of a worker: one documented type, one reader that rejects what cannot work. */
 import type { Core } from '../client/core.ts'
+import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
 import { ownerOf } from '../client/job.ts'
 import { refuseUnknown } from '../client/options.ts'
 import type { AnyJob } from '../client/types.ts'
@@ -82,10 +83,12 @@ export function readWorkOptions(core: Core, options: WorkOptions): WorkerSetting
 }
 
 function readJobs(core: Core, jobs: readonly AnyJob[] | undefined): Map<string, JobDefinition> {
-  const chosen =
-    jobs?.map((job) => find(core, job)) ?? core.registry.all().filter((job) => job.run !== undefined)
+  const runnable = core.registry.all().filter((job) => job.run !== undefined)
+  const chosen = jobs?.map((job) => find(core, job)) ?? runnable
   if (chosen.length === 0) throw new HoldfastError('HF_NO_JOBS', 'This worker has no jobs to run.')
-  return new Map(chosen.map((definition) => [definition.name, definition]))
+  // Nobody holds the handler of dead letters as a job to be listed.
+  const handler = runnable.filter(({ name }) => name === DEAD_LETTER_JOB)
+  return new Map([...chosen, ...handler].map((definition) => [definition.name, definition]))
 }
 
 function find(core: Core, job: AnyJob): JobDefinition {

@@ -1,0 +1,316 @@
+/**
+ * Jobs that failed for good, as users hold them: looked at, grouped by what they failed with, replayed, discarded, and
+ * handed to a handler when they are new (see `maintenance/dead-letters.ts`). They are plain jobs in the state `dead`.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { RunContext } from '../job/context.ts'
+import { readInstant, type Instant } from '../job/duration.ts'
+import type { AttemptError } from '../job/failure.ts'
+import type { JobId } from '../job/ids.ts'
+import type { NewJobOptions } from '../job/new-job.ts'
+import { readWhole } from '../job/numbers.ts'
+import { encodePayload, parseInput } from '../job/payload.ts'
+import type { AttemptRecord, DeadJob, JobLogLine } from '../job/record.ts'
+import { asError } from '../std/clock.ts'
+import { mergeGroups } from '../stores/dead-groups.ts'
+import { MAX_BATCH, type BulkAction, type ChangeAnswer, type JobFilter } from '../stores/store.ts'
+import type { Core } from './core.ts'
+import { refuseUnknown } from './options.ts'
+
+/** Which dead letters are meant: all that fit each part given. */
+export interface DeadLetterFilter {
+  readonly ids?: readonly string[]
+  readonly queues?: readonly string[]
+  /** Names of jobs. */
+  readonly jobs?: readonly string[]
+  /** Of the error that ended them: what groups() tells. */
+  readonly fingerprints?: readonly string[]
+  /** Failed at this time or later … */
+  readonly since?: Instant
+  /** … and before this time. */
+  readonly until?: Instant
+}
+
+/** For replay() and discard(): a filter with something in it, or expressly all. */
+export type DeadLetterChoice = DeadLetterFilter | { readonly all: true }
+
+/** All about a job that failed for good. */
+export interface DeadLetter {
+  readonly id: string
+  readonly job: string
+  readonly queue: string
+  readonly input: unknown
+  readonly enqueuedAt: Date
+  readonly failedAt: Date
+  /** What ended it: with its class, its stack and its fingerprint. */
+  readonly error: AttemptError
+  /** Every attempt that is remembered, oldest first. */
+  readonly attempts: readonly AttemptRecord[]
+  readonly tags: readonly string[]
+  readonly correlationId: string
+  readonly log: readonly JobLogLine[]
+}
+
+/** Dead letters of one job in one queue that failed alike. */
+export interface DeadLetterGroup {
+  readonly queue: string
+  readonly job: string
+  readonly fingerprint: string
+  readonly count: number
+  readonly firstAt: Date
+  readonly lastAt: Date
+  /** The newest of them, and what it failed with. */
+  readonly newest: string
+  readonly kind: AttemptError['kind']
+  readonly message: string
+}
+
+export interface BulkProgress {
+  /** So far. */
+  readonly changed: number
+  /** Left as they are: somebody else holds their unique key, or has dealt with them meanwhile. */
+  readonly skipped: number
+  /** Where to go on if this is broken off: `{ from }`. Null at the end. */
+  readonly cursor: string | null
+}
+
+export interface BulkOptions {
+  readonly onProgress?: (progress: BulkProgress) => void
+  /** Ends it after the step under way, with the signal's reason. */
+  readonly signal?: AbortSignal
+  /** The cursor of a run that was broken off. */
+  readonly from?: string
+}
+
+export interface ReplayOptions extends BulkOptions {
+  /** The input to replay with, or what makes it of each letter. The job's schema judges it. @default as it was */
+  readonly input?: unknown
+}
+
+export interface HandlerOptions<Q extends string = string> extends Pick<
+  NewJobOptions<Q>,
+  'queue' | 'retry' | 'timeout' | 'priority'
+> {}
+
+/** `hf.deadLetters` */
+export interface DeadLetters<Q extends string = string> {
+  get(id: string): Promise<DeadLetter | null>
+  /** Newest job first, a page at a time. @default limit 100 */
+  list(
+    options?: DeadLetterFilter & { readonly limit?: number; readonly after?: string },
+  ): Promise<{ readonly letters: readonly DeadLetter[]; readonly next: string | null }>
+  /** Together what failed alike, the largest group first. */
+  groups(filter?: DeadLetterFilter): Promise<readonly DeadLetterGroup[]>
+  /** Runs them again, with all their attempts: one by its id, or all that the filter means. */
+  replay(which: string | DeadLetterChoice, options?: ReplayOptions): Promise<BulkProgress>
+  /** Forgets them. */
+  discard(which: string | DeadLetterChoice, options?: BulkOptions): Promise<BulkProgress>
+  /**
+   * Called for each new dead letter, at least once, by some worker of the fleet: it is a job, so it is retried as jobs
+   * are. One for a holdfast(); define it where you define your jobs.
+   */
+  handle(
+    run: (letter: DeadLetter, context: RunContext<unknown, object>) => unknown,
+    options?: HandlerOptions<Q>,
+  ): void
+}
+
+/** The job that runs the handler. */
+export const DEAD_LETTER_JOB = 'holdfast.dead-letter'
+
+type DefineJob = (definition: object) => void
+
+const FILTER_FIELDS = ['ids', 'queues', 'jobs', 'fingerprints', 'since', 'until'] as const
+const MAPPED_AT_ONCE = 100
+
+export function deadLetters(core: Core, define: DefineJob): DeadLetters {
+  const get = (id: string): Promise<DeadLetter | null> => readLetter(core, id)
+  return {
+    get,
+    async list({ limit = 100, after, ...filter } = {}) {
+      const query = {
+        ...readFilter(filter),
+        limit: readWhole(limit, 'limit', 1, MAX_BATCH),
+        after: (after ?? null) as JobId | null,
+      }
+      const page = await core.connection.persist('list dead letters', (store) => store.admin.list(query))
+      return { letters: page.jobs.map((job) => letterOf(job as DeadJob)), next: page.next }
+    },
+    groups: (filter = {}) => groupsOf(core, readFilter(filter)),
+    async replay(which, { input, ...options } = {}) {
+      const filter = readChoice(which)
+      if (input === undefined) return changeAll(core, filter, { type: 'replay' }, options)
+      return replayWith(core, filter, input, options)
+    },
+    async discard(which, options = {}) {
+      return changeAll(core, readChoice(which), { type: 'discard' }, options)
+    },
+    handle(run, options = {}) {
+      if (typeof run !== 'function') throw bad('The handler of dead letters is not a function.')
+      refuseUnknown(options, new Set(['queue', 'retry', 'timeout', 'priority']), 'deadLetters.handle()')
+      define({
+        ...options,
+        name: DEAD_LETTER_JOB,
+        run: async (context: RunContext<{ id: string; failedAt: number }, object>) => {
+          const letter = await get(context.input.id)
+          // Replayed or discarded meanwhile: it is nobody's trouble any more, or will be told of anew.
+          if (letter === null || letter.failedAt.getTime() !== context.input.failedAt) return
+          await run(letter, context)
+        },
+      })
+    },
+  }
+}
+
+// ── reading ──────────────────────────────────────────────────────────────────
+
+async function readLetter(core: Core, id: string): Promise<DeadLetter | null> {
+  const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
+  return record?.state === 'dead' ? letterOf(record) : null
+}
+
+function letterOf(job: DeadJob): DeadLetter {
+  const { id, name, queue, payload, createdAt, finishedAt, error, attempts, envelope, log } = job
+  return {
+    id,
+    job: name,
+    queue,
+    input: JSON.parse(payload) as unknown,
+    enqueuedAt: new Date(createdAt),
+    failedAt: new Date(finishedAt),
+    error,
+    attempts,
+    tags: envelope.tags,
+    correlationId: envelope.correlationId ?? id,
+    log,
+  }
+}
+
+async function groupsOf(core: Core, filter: JobFilter): Promise<DeadLetterGroup[]> {
+  let groups: ReturnType<typeof mergeGroups> = []
+  let after: JobId | null = null
+  do {
+    const from: JobId | null = after
+    const page: { groups: readonly (typeof groups)[number][]; next: JobId | null } =
+      await core.connection.persist('group dead letters', (store) =>
+        store.admin.deadGroups(filter, MAX_BATCH, from),
+      )
+    groups = mergeGroups([...groups, ...page.groups])
+    after = page.next
+  } while (after !== null)
+  return groups.map(({ name, firstAt, lastAt, ...group }) => ({
+    ...group,
+    job: name,
+    firstAt: new Date(firstAt),
+    lastAt: new Date(lastAt),
+  }))
+}
+
+// ── changing ─────────────────────────────────────────────────────────────────
+
+async function changeAll(
+  core: Core,
+  filter: JobFilter,
+  action: BulkAction,
+  options: BulkOptions,
+): Promise<BulkProgress> {
+  const step = (after: JobId | null): Promise<ChangeAnswer> =>
+    core.connection.persist(`${action.type} dead letters`, (store) =>
+      store.admin.change(filter, action, MAX_BATCH, after),
+    )
+  return stepByStep(step, options)
+}
+
+/** One at a time, since each has an input of its own. A step goes the way of the list: from the newest on. */
+async function replayWith(
+  core: Core,
+  filter: JobFilter,
+  input: unknown,
+  options: BulkOptions,
+): Promise<BulkProgress> {
+  const make = typeof input === 'function' ? (input as (letter: DeadLetter) => unknown) : (): unknown => input
+  const step = async (after: JobId | null): Promise<ChangeAnswer> => {
+    const query = { ...filter, limit: MAPPED_AT_ONCE, after }
+    const page = await core.connection.persist('list dead letters', (store) => store.admin.list(query))
+    let changed = 0
+    for (const job of page.jobs) {
+      const payload = await newPayload(core, job.name, await make(letterOf(job as DeadJob)))
+      const answer = await core.connection.persist(`replay job ${job.id}`, (store) =>
+        store.admin.change({ ids: [job.id], states: ['dead'] }, { type: 'replay', payload }, 1, null),
+      )
+      changed += answer.changed
+    }
+    return { changed, skipped: page.jobs.length - changed, next: page.next }
+  }
+  return stepByStep(step, options)
+}
+
+/** As at an enqueue: judged by the schema of the job, where this process knows it. */
+async function newPayload(core: Core, name: string, input: unknown): Promise<string> {
+  await parseInput(core.definition(name)?.schema, input, name)
+  return encodePayload(input, name)
+}
+
+async function stepByStep(
+  step: (after: JobId | null) => Promise<ChangeAnswer>,
+  { onProgress, signal, from }: BulkOptions,
+): Promise<BulkProgress> {
+  let progress: BulkProgress = { changed: 0, skipped: 0, cursor: from ?? null }
+  do {
+    if (signal?.aborted) throw asError(signal.reason)
+    const answer = await step(progress.cursor as JobId | null)
+    progress = {
+      changed: progress.changed + answer.changed,
+      skipped: progress.skipped + answer.skipped,
+      cursor: answer.next,
+    }
+    onProgress?.(progress)
+  } while (progress.cursor !== null)
+  return progress
+}
+
+// ── filters ──────────────────────────────────────────────────────────────────
+
+function readChoice(which: unknown): JobFilter {
+  if (typeof which === 'string') return { ids: [which as JobId], states: ['dead'] }
+  if (typeof which !== 'object' || which === null)
+    throw badFilter('A filter of dead letters must be an object.')
+  if ('all' in which) {
+    if (which.all !== true || Object.keys(which).length > 1)
+      throw badFilter('`all` stands alone, and is true.')
+    return { states: ['dead'] }
+  }
+  const filter = readFilter(which)
+  if (Object.keys(filter).length === 1) throw badFilter('The filter of dead letters is empty.')
+  return filter
+}
+
+function readFilter(given: DeadLetterFilter): JobFilter {
+  for (const field of Object.keys(given)) {
+    if (!(FILTER_FIELDS as readonly string[]).includes(field))
+      throw badFilter(`A filter of dead letters has no "${field}".`, `Use ${FILTER_FIELDS.join(', ')}.`)
+  }
+  const { ids, queues, jobs, fingerprints, since, until } = given
+  return {
+    states: ['dead'],
+    ...(ids !== undefined && { ids: readTexts(ids, 'ids') as readonly JobId[] }),
+    ...(queues !== undefined && { queues: readTexts(queues, 'queues') }),
+    ...(jobs !== undefined && { names: readTexts(jobs, 'jobs') }),
+    ...(fingerprints !== undefined && { fingerprints: readTexts(fingerprints, 'fingerprints') }),
+    ...(since !== undefined && { finishedFrom: readInstant(since, 'since') }),
+    ...(until !== undefined && { finishedBefore: readInstant(until, 'until') }),
+  }
+}
+
+function readTexts(value: unknown, field: string): readonly string[] {
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value as string[]
+  throw badFilter(`\`${field}\` of a filter of dead letters must be a list of texts.`)
+}
+
+function badFilter(message: string, hint?: string): HoldfastError {
+  return new HoldfastError('HF_BAD_FILTER', message, hint === undefined ? {} : { hint })
+}
+
+function bad(message: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', message)
+}
