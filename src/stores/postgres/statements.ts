@@ -97,6 +97,13 @@ const TEXTS = {
   cancel: 'select holdfast.cancel($1::uuid, $2::text) as outcome',
   change: 'select holdfast.change($1::text::uuid[], $2::text, $3::text, $4::text) as changed',
   edit: 'select holdfast.edit($1::uuid, $2::text, $3::smallint, $4::bigint, $5::bigint, $6::bigint) as outcome',
+  putNote: `insert into holdfast.note (kind, id, text, until)
+    values ($1::text, $2::text, $3::text, holdfast.now_ms() + $4::bigint)
+    on conflict (kind, id) do update set text = excluded.text, until = excluded.until`,
+  removeNote: `delete from holdfast.note where kind = $1::text and id = $2::text
+    and (until is null or until > (select holdfast.now_ms())) returning id`,
+  notes: `select id, text from holdfast.note where kind = $1::text
+    and (until is null or until > (select holdfast.now_ms())) order by id`,
 } as const
 
 export type Statements = Readonly<Record<keyof typeof TEXTS, Statement>>
