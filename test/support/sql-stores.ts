@@ -31,6 +31,7 @@ const TABLES = [
   'history',
   'schedule',
   'leader',
+  'note',
 ]
 
 function emptied(names: Names): string {

@@ -47,6 +47,27 @@ describe('commit', { timeout: 30_000 }, () => {
     await hf.close()
   })
 
+  test('completes the job in the name of the worker that ran it', async () => {
+    const hf = open()
+    const schema = `commit_${schemas - 1}`
+    let ran: unknown
+    const job = hf.job({
+      name: 'pay',
+      run: ({ commit }) =>
+        commit(async (tx) => {
+          ran = (await tx.query(`select worker from ${schema}.lease`)).rows
+        }),
+    })
+    await hf.work()
+    await (await job.enqueue()).result()
+    const { rows } = await withClient(database.url, (client) =>
+      client.query(`select worker from ${schema}.history`),
+    )
+    expect(rows).toEqual([{ worker: expect.any(String) }])
+    expect(rows).toEqual(ran)
+    await hf.close()
+  })
+
   test('keeps nothing of a write that throws, and the job fails as ever', async () => {
     const hf = open()
     const job = hf.job({

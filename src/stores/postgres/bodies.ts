@@ -3,11 +3,11 @@
  * migrations/0001_tables.sql; SQL reads it by index, so entries are only ever added at the end.
  */
 import type { JobId } from '../../job/ids.ts'
-import type { ClaimedJob, NewJob } from '../../job/record.ts'
+import type { AttemptRecord, ClaimedJob, JobLogLine, NewJob, Progress } from '../../job/record.ts'
 import type { AttemptError } from '../../job/failure.ts'
-import type { JobLogLine, Progress } from '../../job/record.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
 import { packOptions, unpackOptions, type JobOptions } from '../job-options.ts'
+import { MAX_ATTEMPT_RECORDS } from '../store.ts'
 
 /** Beyond this many bytes a payload stands in a table of its own, so that claims and settles need not copy it. */
 const LONG_BYTES = 2_048
@@ -28,6 +28,7 @@ type Body = readonly [
 /** What happened to a job so far. */
 export interface Past {
   readonly error?: AttemptError
+  readonly attempts?: readonly AttemptRecord[]
   readonly log?: readonly JobLogLine[]
   readonly progress?: Progress | null
 }
@@ -112,4 +113,9 @@ export function uniqueKeyOf([, body]: PackedJob): string | null {
 
 export function pastOf(packed: PackedJob): Past {
   return packed[5] ?? {}
+}
+
+/** As holdfast.with_record takes it. */
+export function packRecord(record: AttemptRecord, keep = MAX_ATTEMPT_RECORDS): string {
+  return JSON.stringify([Math.max(0, Math.min(keep, MAX_ATTEMPT_RECORDS)), record])
 }

@@ -5,6 +5,9 @@ import type { JobRecord } from '../../job/record.ts'
 import type { JobState } from '../../job/states.ts'
 import { pastOf, uniqueKeyOf, unpack, type PackedJob, type Past } from './bodies.ts'
 
+/** Who completed the jobs of which that was not kept yet: those that ended before migration 0009. */
+const NOBODY = '00000000-0000-0000-0000-000000000000' as WorkerId
+
 export interface RecordRow {
   readonly state: JobState
   readonly queue: string
@@ -30,6 +33,7 @@ export function recordOf(row: RecordRow): JobRecord {
     ...unpack(packed, queue, row.long_payload ?? undefined),
     uniqueKey: uniqueKeyOf(packed),
     error: row.error ?? past.error ?? null,
+    attempts: past.attempts ?? [],
     log: past.log ?? [],
     progress: past.progress ?? null,
   }
@@ -55,6 +59,7 @@ export function recordOf(row: RecordRow): JobRecord {
         result: row.result,
         resultDropped: there(row.result_dropped),
         runMs: there(row.run_ms),
+        worker: row.worker ?? NOBODY,
       }
     case 'dead':
       return { ...facts, state, finishedAt: there(row.finished_at), error: there(row.error) }

@@ -1,9 +1,9 @@
 /** Rescue: takes the leases of dead workers away and decides what becomes of each job, in one transaction. */
-import { crashOutcome } from '../../job/crash.ts'
+import { crashOutcome, crashRecord } from '../../job/crash.ts'
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { Random } from '../../std/random.ts'
 import type { RescueAnswer, RescuedJob } from '../store.ts'
-import type { PackedJob, Past } from './bodies.ts'
+import { packRecord, type PackedJob, type Past } from './bodies.ts'
 import type { Executor } from './executor.ts'
 import type { Statements } from './statements.ts'
 
@@ -14,6 +14,9 @@ interface OrphanRow {
   readonly job: PackedJob
   readonly cancel: { readonly reason: string | null } | null
   readonly said: Past | null
+  readonly claimed_at: number
+  /** The time of the rescue. */
+  readonly taken_at: number
 }
 
 export async function rescue(
@@ -23,7 +26,7 @@ export async function rescue(
   limit: number,
 ): Promise<RescueAnswer> {
   return executor.transaction(async (tx) => {
-    const orphans = await tx.query<OrphanRow>(statements.takeOrphans, [limit])
+    const orphans = await tx.query<OrphanRow>(statements.takeCrashed, [limit])
     const placed = orphans.map((orphan) => place(orphan, random))
     if (placed.length > 0)
       await tx.query(statements.placeOrphans, [JSON.stringify(placed.map(({ row }) => row))])
@@ -42,6 +45,8 @@ function place(orphan: OrphanRow, random: Random): { row: object; told: RescuedJ
   )
   const { to, error, crashes, delayMs } = outcome
   const reason = cancel === null ? null : cancel.reason
-  const row = { id, token, queue, job, said, kind: to, delay: Math.round(delayMs), error, reason, crashes }
+  const record = packRecord(crashRecord(error, worker, orphan.claimed_at, orphan.taken_at))
+  const delay = Math.round(delayMs)
+  const row = { id, token, queue, job, said, kind: to, delay, error, reason, crashes, record }
   return { row, told: { id, name, queue, worker, crashes, to, error } }
 }

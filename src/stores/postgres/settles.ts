@@ -3,13 +3,14 @@ import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import { assertNever } from '../../std/never.ts'
 import type { SettleAnswer, SettleRequest } from '../store.ts'
+import { packRecord } from './bodies.ts'
 import type { SqlValue } from './executor.ts'
 import { boolArray, intArray, textArray } from './literals.ts'
 
 /** What each lease said of its positions before: '1' stands for settled. */
 export type Held = readonly (readonly [token: Token, done: string])[]
 
-export const NO_SETTLES: readonly SqlValue[] = [null, null, null, null, null, null, null, null, null]
+export const NO_SETTLES: readonly SqlValue[] = [null, null, null, null, null, null, null, null, null, null]
 
 interface LeaseSettles {
   /** By position; a hole where nothing is asked for. */
@@ -27,7 +28,7 @@ export function packSettles(requests: readonly SettleRequest[]): readonly SqlVal
   const kinds = list(kindOf)
   const onlyKind = requests.every((request) => kindOf(request) === kinds[0]) ? kinds[0] : undefined
   const plain = onlyKind === 'completed' || onlyKind === 'forget'
-  const details = list(({ settlement }) => detailOf(settlement))
+  const details = list((request) => (kindOf(request) === 'forget' ? null : detailOf(request.settlement)))
   const dropped = list(({ settlement }) => settlement.type === 'completed' && settlement.resultDropped)
   return [
     intArray([...leases.keys()]),
@@ -39,12 +40,19 @@ export function packSettles(requests: readonly SettleRequest[]): readonly SqlVal
     details.every((detail) => detail === null) ? null : textArray(details),
     dropped.includes(true) ? boolArray(dropped) : null,
     onlyKind === 'forget',
+    requests.some(({ record }) => record) ? textArray(list(recordOf)) : null,
   ]
 }
 
 /** As holdfast.settle names them. */
 function kindOf({ settlement, forget }: SettleRequest): Settlement['type'] | 'forget' {
-  return settlement.type === 'completed' && forget === true ? 'forget' : settlement.type
+  const ends = settlement.type === 'completed' || settlement.type === 'dead'
+  return ends && forget === true ? 'forget' : settlement.type
+}
+
+function recordOf(request: SettleRequest): string | null {
+  const { record, keepRecords } = request
+  return record && kindOf(request) !== 'forget' ? packRecord(record, keepRecords) : null
 }
 
 /** In order of token, as locks are taken. Of two settles of one position the first counts. */

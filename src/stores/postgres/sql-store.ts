@@ -14,6 +14,7 @@ import { Lanes } from './lanes.ts'
 import { intArray } from './literals.ts'
 import { migrate } from './migrate.ts'
 import type { Names } from './names.ts'
+import { sqlNotes } from './notes.ts'
 import { sqlSchedules } from './schedules.ts'
 import { statementsFor } from './statements.ts'
 import { sendThrough, sendWithin } from './tx/handle.ts'
@@ -71,6 +72,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
     subscribe: (listener) => wakeUps.subscribe(listener),
     upkeep: sqlUpkeep(executor, statements, random),
     schedules: sqlSchedules(executor, statements),
+    notes: sqlNotes(executor, statements),
     admin: sqlAdmin(executor, statements),
     transactions: {
       ...sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough),

@@ -2,6 +2,14 @@
 import type { Statement } from './executor.ts'
 import { render, type Names } from './names.ts'
 
+/** A filter over job_record, or what looks like it. */
+const MATCHES = `($1::text is null or id = any ($1::text::uuid[])) and ($2::text is null or state = any ($2::text::text[]))
+  and ($3::text is null or queue = any ($3::text::text[]))
+  and ($4::text is null or job -> 1 ->> 1 = any ($4::text::text[]))
+  and ($5::text is null
+    or coalesce(error ->> 'fingerprint', job -> 5 -> 'error' ->> 'fingerprint') = any ($5::text::text[]))
+  and ($6::bigint is null or finished_at >= $6::bigint) and ($7::bigint is null or finished_at < $7::bigint)`
+
 /**
  * Lists come as text, so that no driver tries to be clever about them. The enqueues also run through the callers' own
  * libraries (see tx/): all their values are texts, each is used once and in order, and a `?` would be taken for one.
@@ -17,16 +25,17 @@ const TEXTS = {
   retire: 'delete from holdfast.worker where id = $1::uuid',
   cycle: `select * from holdfast.cycle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::integer[],
     $5::text::text[], $6::text::bigint[], $7::text::bigint[], $8::text::text[], $9::text::boolean[], $10::boolean,
-    $11::text, $12::integer, $13::text::smallint[], $14::text::bigint[])`,
+    $11::text::text[], $12::text, $13::integer, $14::text::smallint[], $15::text::bigint[])`,
   settle: `select holdfast.settle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::integer[], $5::text::text[],
-    $6::text::bigint[], $7::text::bigint[], $8::text::text[], $9::text::boolean[], $10::boolean) as settled`,
+    $6::text::bigint[], $7::text::bigint[], $8::text::text[], $9::text::boolean[], $10::boolean,
+    $11::text::text[]) as settled`,
   longPayloads: 'select id, body from holdfast.payload where id = any ($1::text::uuid[])',
   wasFinished: 'select token, finished from holdfast.was_finished($1::text::bigint[])',
   heartbeat: 'select * from holdfast.heartbeat($1::uuid, $2::text::bigint[])',
   report: 'select holdfast.report($1::uuid, $2::text::json, $3::integer)',
   channel: 'select holdfast.channel() as channel',
   promote: 'select * from holdfast.promote($1::integer)',
-  takeOrphans: 'select * from holdfast.take_orphans($1::integer)',
+  takeCrashed: 'select * from holdfast.take_crashed($1::integer)',
   placeOrphans: 'select holdfast.place_orphans($1::text::json)',
   buryWorkers: 'select id from holdfast.bury_workers() as id',
   prune: `select holdfast.prune($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::bigint,
@@ -43,18 +52,27 @@ const TEXTS = {
   get: `select job.*, long.body as long_payload from holdfast.job_record as job
     left join holdfast.payload as long on long.id = job.id where job.id = $1::uuid`,
   list: `select job.*, long.body as long_payload from (
-      select * from holdfast.job_record as job
-      where ($1::text is null or id = any ($1::text::uuid[])) and ($2::text is null or state = any ($2::text::text[]))
-        and ($3::text is null or queue = any ($3::text::text[]))
-        and ($4::text is null or job -> 1 ->> 1 = any ($4::text::text[])) and ($5::uuid is null or id < $5::uuid)
-      order by id desc limit $6::integer
+      select * from holdfast.job_record as job where ${MATCHES} and ($8::uuid is null or id < $8::uuid)
+      order by id desc limit $9::integer
     ) as job
     left join holdfast.payload as long on long.id = job.id order by job.id desc`,
-  pick: `select id from holdfast.job_record as job
-    where ($1::text is null or id = any ($1::text::uuid[])) and ($2::text is null or state = any ($2::text::text[]))
-      and ($3::text is null or queue = any ($3::text::text[]))
-      and ($4::text is null or job -> 1 ->> 1 = any ($4::text::text[])) and ($5::uuid is null or id > $5::uuid)
-    order by id limit $6::integer`,
+  pick: `select id from holdfast.job_record as job where ${MATCHES} and ($8::uuid is null or id > $8::uuid)
+    order by id limit $9::integer`,
+  deadGroups: `with page as materialized (
+      select id, finished_at, queue, job -> 1 ->> 1 as name, error ->> 'fingerprint' as fingerprint,
+        error ->> 'kind' as kind, error ->> 'message' as message, row_number() over (order by id) as place
+      from (select *, 'dead'::text as state from holdfast.dead) as job
+      where ${MATCHES} and id > coalesce($8::uuid, '00000000-0000-0000-0000-000000000000')
+      order by id limit $9::integer + 1
+    ), groups as (
+      select queue, name, fingerprint, count(*)::integer as count, min(finished_at) as first_at,
+        max(finished_at) as last_at, (array_agg(id order by finished_at desc, id desc))[1] as newest
+      from page where place <= $9::integer group by queue, name, fingerprint
+    )
+    select groups.*, page.kind, page.message,
+      (select last.id from page as last
+        where place = $9::integer and exists (select from page where place > $9::integer)) as next
+    from groups join page on page.id = groups.newest order by groups.count desc, groups.last_at desc`,
   queues: `select name as queue, coalesce(bool_or(paused), false) as paused, sum(scheduled)::integer as scheduled,
       sum(ready)::integer as ready, sum(running)::integer as running, sum(completed)::integer as completed,
       sum(dead)::integer as dead, sum(cancelled)::integer as cancelled, min(oldest) as oldest
@@ -77,7 +95,15 @@ const TEXTS = {
     group by name order by name`,
   setPaused: 'select holdfast.set_paused($1::text, $2::boolean)',
   cancel: 'select holdfast.cancel($1::uuid, $2::text) as outcome',
-  change: 'select holdfast.change($1::text::uuid[], $2::text, $3::text) as changed',
+  change: 'select holdfast.change($1::text::uuid[], $2::text, $3::text, $4::text) as changed',
+  edit: 'select holdfast.edit($1::uuid, $2::text, $3::smallint, $4::bigint, $5::bigint, $6::bigint) as outcome',
+  putNote: `insert into holdfast.note (kind, id, text, until)
+    values ($1::text, $2::text, $3::text, holdfast.now_ms() + $4::bigint)
+    on conflict (kind, id) do update set text = excluded.text, until = excluded.until`,
+  removeNote: `delete from holdfast.note where kind = $1::text and id = $2::text
+    and (until is null or until > (select holdfast.now_ms())) returning id`,
+  notes: `select id, text from holdfast.note where kind = $1::text
+    and (until is null or until > (select holdfast.now_ms())) order by id`,
 } as const
 
 export type Statements = Readonly<Record<keyof typeof TEXTS, Statement>>

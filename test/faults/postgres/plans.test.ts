@@ -123,7 +123,7 @@ async function looksAtMost(rows: number, text: string, values: readonly unknown[
 
 const LANES = '{0,1,2,3,4,5,6,7,8,9,10}'
 const FROM_START = `{${Array(11).fill('-1000000000000000').join(',')}}`
-const CLAIM = `select * from holdfast.cycle($1, null, null, null, null, null, null, null, null, false, 'default', $2, $3, $4)`
+const CLAIM = `select * from holdfast.cycle($1, null, null, null, null, null, null, null, null, false, null, 'default', $2, $3, $4)`
 
 describe('with a million ready and a million scheduled jobs', { timeout: 60_000 }, () => {
   test('a sweep over all lanes looks at no more than the limit in each', async () => {
@@ -150,18 +150,18 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
 
   test('settling, heartbeat and rescue look at none of the waiting', async () => {
     await looksAtMost(0, 'select * from holdfast.heartbeat($1, null)', [worker])
-    await looksAtMost(0, 'begin; select * from holdfast.take_orphans(100); rollback')
+    await looksAtMost(0, 'begin; select * from holdfast.take_crashed(100); rollback')
     const { leases } = await store.cycle({
       worker,
       settle: [],
       claim: { queue: 'default', limit: 100, suspects: false },
     })
     const token = leases[0]?.token
-    await looksAtMost(0, `select holdfast.settle($1, $2, $3, '{0}', null, null, null, null, null, false)`, [
-      worker,
-      `{${token}}`,
-      `{${'1'.repeat(100)}}`,
-    ])
+    await looksAtMost(
+      0,
+      `select holdfast.settle($1, $2, $3, '{0}', null, null, null, null, null, false, null)`,
+      [worker, `{${token}}`, `{${'1'.repeat(100)}}`],
+    )
   })
 
   test('a look at one job, a cancel and the first page look at a few rows', async () => {
