@@ -1,7 +1,7 @@
 /**
- * A job's record: all that never changes while the job lives, as the text that Redis holds. The payload stands behind
- * the JSON as it was given, so that it is never escaped, and never read by a script. Lua reads the rest by index, so
- * entries are only ever added at the end; those that are missing there are null.
+ * A job's record: all that no attempt changes, as the text that Redis holds. The payload stands behind the JSON as it was
+ * given, so that it is never escaped, and never read by a script. Lua reads the rest by index, so entries are only ever
+ * added at the end; those that are missing there are null.
  */
 import type { AttemptError } from '../../job/failure.ts'
 import type { AttemptRecord, ClaimedJob, Due, JobLogLine, NewJob, Progress } from '../../job/record.ts'

@@ -10,6 +10,7 @@ export type ScriptName =
   | 'bury'
   | 'change'
   | 'cycle'
+  | 'edit'
   | 'enqueue'
   | 'enqueue_unique'
   | 'fire'
