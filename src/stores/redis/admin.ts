@@ -1,8 +1,10 @@
 /** Administration: what it asks of all jobs is documented as O(n), see `listing.ts`. */
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
-import type { JobState } from '../../job/states.ts'
+import { groupOf, mergeGroups } from '../dead-groups.ts'
 import type { Admin, BulkAction, ChangeAnswer, JobFilter, ListQuery, QueueStatus } from '../store.ts'
+import { edit } from './edit.ts'
+import { changeFilter } from './filters.ts'
 import { packKnown, unpackId, type PackedId } from './ids.ts'
 import { findJobs, readJobs, type Found } from './listing.ts'
 import type { Run } from './run.ts'
@@ -19,17 +21,6 @@ type QueueRow = readonly [
   cancelled: number,
   oldestReadyAt: string,
 ]
-
-/** As change.lua names them. */
-const LETTERS: Readonly<Record<JobState, string>> = {
-  scheduled: 's',
-  blocked: 'b',
-  ready: 'r',
-  running: 'u',
-  completed: 'c',
-  dead: 'd',
-  cancelled: 'x',
-}
 
 const CANCELLED: Readonly<Record<string, Awaited<ReturnType<Admin['cancel']>>>> = {
   c: 'cancelled',
@@ -49,6 +40,14 @@ export function redisAdmin(run: Run, shards: Shards, refuseWhenClosed: () => voi
     cancel: (id, reason) => cancel(run, shards, refuseWhenClosed, id, reason),
     change: (filter, action, limit, after) =>
       change(run, shards, refuseWhenClosed, { filter, action, limit, after }),
+    async edit(id, change) {
+      refuseWhenClosed()
+      return edit(run, shards, id, change)
+    },
+    async deadGroups(filter, limit, after) {
+      refuseWhenClosed()
+      return deadGroups(run, shards, { filter, limit, after })
+    },
   }
 }
 
@@ -104,18 +103,21 @@ async function cancel(
   refuse()
   const packed = packKnown(id)
   if (packed === null) return 'missing'
-  const args = ['cancel', JSON.stringify(reason), '', packed]
+  const args = ['cancel', JSON.stringify(reason), changeFilter({}), packed]
   const all = await shards.all()
   const letters = await Promise.all(all.map((shard) => run<string>(shard, 'change', args)))
   // One shard has it, if any.
   return letters.flatMap((letter) => CANCELLED[letter] ?? [])[0] ?? 'missing'
 }
 
-interface ChangeRequest {
+interface PageRequest {
   readonly filter: JobFilter
-  readonly action: BulkAction
   readonly limit: number
   readonly after: JobId | null
+}
+
+interface ChangeRequest extends PageRequest {
+  readonly action: BulkAction
 }
 
 async function change(
@@ -125,6 +127,24 @@ async function change(
   { filter, action, limit, after }: ChangeRequest,
 ): Promise<ChangeAnswer> {
   refuse()
+  const { chosen, next } = await pageOf(run, shards, { filter, limit, after })
+  let letters = ''
+  for (const [shard, ids] of byShard(chosen))
+    letters += await run<string>(shard, 'change', changeArgs(filter, action, ids))
+  return {
+    changed: letters.replaceAll(/[^cq]/g, '').length,
+    // What is gone or has become another by now does not match any more.
+    skipped: letters.replaceAll(/[^f]/g, '').length,
+    next,
+  }
+}
+
+/** In order of id, and where to go on. */
+async function pageOf(
+  run: Run,
+  shards: Shards,
+  { filter, limit, after }: PageRequest,
+): Promise<{ chosen: readonly Found[]; next: JobId | null }> {
   const found = await findJobs(run, shards, {
     filter,
     order: 'up',
@@ -132,26 +152,41 @@ async function change(
     count: limit + 1,
   })
   const chosen = found.slice(0, limit)
-  let letters = ''
-  for (const [shard, ids] of byShard(chosen))
-    letters += await run<string>(shard, 'change', changeArgs(filter, action, ids))
   const last = chosen.at(-1)
-  return {
-    changed: letters.replaceAll(/[^cq]/g, '').length,
-    // What is gone or has another state by now does not match any more.
-    skipped: letters.replaceAll(/[^f]/g, '').length,
-    next: found.length > limit && last !== undefined ? unpackId(last.id) : null,
-  }
+  return { chosen, next: found.length > limit && last !== undefined ? unpackId(last.id) : null }
 }
 
-function changeArgs({ states }: JobFilter, action: BulkAction, ids: readonly PackedId[]): string[] {
-  const reason = action.type === 'cancel' ? action.reason : null
-  const meant = (states ?? []).map((state) => LETTERS[state]).join('')
-  return [action.type, JSON.stringify(reason), meant, ...ids]
+function changeArgs(filter: JobFilter, action: BulkAction, ids: readonly PackedId[]): string[] {
+  return [action.type, detailOf(action), changeFilter(filter), ...ids]
+}
+
+function detailOf(action: BulkAction): string {
+  switch (action.type) {
+    case 'cancel':
+      return JSON.stringify(action.reason)
+    case 'replay':
+      return action.payload ?? ''
+    case 'discard':
+      return ''
+  }
 }
 
 function byShard(found: readonly Found[]): Map<Shard, PackedId[]> {
   const ids = new Map<Shard, PackedId[]>()
   for (const { shard, id } of found) ids.set(shard, [...(ids.get(shard) ?? []), id])
   return ids
+}
+
+async function deadGroups(
+  run: Run,
+  shards: Shards,
+  { filter, limit, after }: PageRequest,
+): ReturnType<Admin['deadGroups']> {
+  if (filter.states?.includes('dead') === false) return { groups: [], next: null }
+  const { chosen, next } = await pageOf(run, shards, {
+    filter: { ...filter, states: ['dead'] },
+    limit,
+    after,
+  })
+  return { groups: mergeGroups(chosen.flatMap(({ record }) => groupOf(record))), next }
 }

@@ -1,10 +1,10 @@
 /**
- * A job's record: all that never changes while the job lives, as the text that Redis holds. The payload stands behind
- * the JSON as it was given, so that it is never escaped, and never read by a script. Lua reads the rest by index, so
- * entries are only ever added at the end; those that are missing there are null.
+ * A job's record: all that no attempt changes, as the text that Redis holds. The payload stands behind the JSON as it was
+ * given, so that it is never escaped, and never read by a script. Lua reads the rest by index, so entries are only ever
+ * added at the end; those that are missing there are null.
  */
 import type { AttemptError } from '../../job/failure.ts'
-import type { ClaimedJob, Due, JobLogLine, NewJob, Progress } from '../../job/record.ts'
+import type { AttemptRecord, ClaimedJob, Due, JobLogLine, NewJob, Progress } from '../../job/record.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
 import { packOptions, unpackOptions, type JobOptions } from '../job-options.ts'
 import { unpackId } from './ids.ts'
@@ -25,10 +25,14 @@ type Head = readonly [
   options?: JobOptions | null,
 ]
 
-/** What happened to a job so far, as scripts write it: errors, progress and log lines are JSON inside. */
+/**
+ * What happened to a job so far, as scripts write it: errors, progress and log lines are JSON inside. Records of attempts
+ * stand apart, a line each; `n` of them.
+ */
 interface Past {
   readonly a?: number
   readonly c?: number
+  readonly n?: number
   readonly e?: string
   readonly p?: string
   readonly l?: readonly string[]
@@ -130,16 +134,18 @@ const NO_PAST: Past = {}
 export interface Told {
   readonly uniqueKey: string | null
   readonly error: AttemptError | null
+  readonly attempts: readonly AttemptRecord[]
   readonly log: readonly JobLogLine[]
   readonly progress: Progress | null
 }
 
-export function toldOf(record: string, past: string | null): Told {
+export function toldOf(record: string, past: string | null, attempts: string): Told {
   const [, , , , , , , uniqueKey = null] = JSON.parse(record.slice(0, record.indexOf('\n'))) as Head
   const { e, l = [], p } = past === null ? NO_PAST : (JSON.parse(past) as Past)
   return {
     uniqueKey,
     error: e === undefined ? null : (JSON.parse(e) as AttemptError),
+    attempts: attempts === '' ? [] : attempts.split('\n').map((line) => JSON.parse(line) as AttemptRecord),
     log: l.map((line) => JSON.parse(line) as JobLogLine),
     progress: p === undefined ? null : (JSON.parse(p) as Progress),
   }

@@ -61,6 +61,19 @@ describe.skipIf(redisMissing() !== '')('a full Redis', () => {
     await store.close()
   })
 
+  test('refuses another payload or rank and leaves the job as it is, but lets it come at once', async () => {
+    await using server = await startRedis()
+    const { store, more, ids } = await fullStore(server)
+    const [id] = ids
+    const before = await store.admin.get(id!)
+    for (const edit of [{ payload: '"new"' }, { rank: { priority: 9, headStartMs: 1 } }])
+      await expect(store.admin.edit(id!, edit)).rejects.toMatchObject({ code: 'HF_STORE_FULL' })
+    expect(await store.admin.get(id!)).toEqual(before)
+    expect(await store.admin.edit(id!, { due: { inMs: 0 } })).toBe('edited')
+    more.disconnect()
+    await store.close()
+  })
+
   test('lets a worker do all that it does, although much of it takes memory', async () => {
     await using server = await startRedis()
     const { store, more } = await fullStore(server)
@@ -75,6 +88,7 @@ describe.skipIf(redisMissing() !== '')('a full Redis', () => {
     expect(await store.admin.cancel(first!.jobs[0]!.id, null)).toBe('requested')
     expect(await store.heartbeat({ worker, strangers: [] })).toMatchObject({ alive: true, cancelled: [held] })
     expect(await store.upkeep.lead(worker, 1_000)).toBe(true)
+    await store.notes.put('worker', worker, 'here', 1_000)
     await store.heartbeat({ worker, strangers: [held!.token] })
     expect((await store.upkeep.promote(1_000)).promoted).toBeGreaterThan(10)
     await claim(store, worker)

@@ -7,6 +7,7 @@
 import type { JobRecord } from '../../job/record.ts'
 import type { JobState } from '../../job/states.ts'
 import type { JobFilter } from '../store.ts'
+import { matches, scanFilter, statesOf } from './filters.ts'
 import { packKnown, type PackedId } from './ids.ts'
 import { recordOf, type ReadRow } from './records.ts'
 import type { Run } from './run.ts'
@@ -66,14 +67,6 @@ async function readMatching(run: Run, candidates: readonly Candidate[], filter: 
   })
 }
 
-function matches(record: JobRecord, { states, queues, names }: JobFilter): boolean {
-  return (
-    (states === undefined || states.includes(record.state)) &&
-    (queues === undefined || queues.includes(record.queue)) &&
-    (names === undefined || names.includes(record.name))
-  )
-}
-
 /** The first of them all, sorted and each once. */
 async function candidatesOf(run: Run, shards: Shards, page: Page): Promise<Candidate[]> {
   const first = new First(page.order)
@@ -100,18 +93,19 @@ async function present(run: Run, shard: Shard, ids: readonly PackedId[]): Promis
 
 async function addAll(run: Run, shard: Shard, set: string, page: Page, first: First): Promise<void> {
   const bound = page.after === null ? '' : `${page.order === 'up' ? '>' : '<'}${page.after}`
-  const { names, queues } = page.filter
-  const only = [names, queues].map((texts) => (texts === undefined ? '' : JSON.stringify(texts)))
+  const only = scanFilter(page.filter)
   let cursor = '0'
   do {
-    const [next, ids] = await run<[string, PackedId[]]>(shard, 'scan', [set, cursor, bound, ...only])
+    const [next, ids] = await run<[string, PackedId[]]>(shard, 'scan', [set, cursor, bound, only])
     for (const id of ids) first.add(id, shard, null)
     cursor = next
   } while (cursor !== '0')
 }
 
 /** Where jobs of these states are. All jobs are in one hash for all their life, so that none is missed there. */
-async function setsOf(run: Run, shard: Shard, { states, queues }: JobFilter): Promise<string[]> {
+async function setsOf(run: Run, shard: Shard, filter: JobFilter): Promise<string[]> {
+  const { queues } = filter
+  const states = statesOf(filter)
   if (states === undefined) return ['jobs']
   const waiting = states.includes('ready') || states.includes('scheduled')
   const names = waiting ? (queues ?? (await queueNames(run, shard))) : []

@@ -8,12 +8,15 @@ import {
   sharedRedis,
 } from '../../../test/support/servers/redis.ts'
 import {
+  attemptRecord,
   COMPLETED,
   DAY_MS,
   Harness,
   LEASE_MS,
   newJobs,
+  RELEASE,
   retention,
+  settleRequest,
   uniqueWhile,
 } from '../conformance/support.ts'
 
@@ -87,6 +90,19 @@ describe.skipIf(redisMissing() !== '')('nothing is left', () => {
     await harness.advance(2 * DAY_MS)
     await store.upkeep.prune(retention({ completedMs: 1 }), 100)
     expect(await keys()).toEqual(['counts', 'gaps', 'queues', 'reign', 'token'])
+    await close()
+  })
+
+  test('of the records of a job that is forgotten, though nothing else ever happened to it', async () => {
+    const { harness, keys, close } = await open()
+    const held = await harness.running()
+    const release = { ...settleRequest(held, RELEASE), record: attemptRecord(held) }
+    await harness.cycle(held.worker, [release], null)
+    expect(await keys()).toContain('attempts')
+    const again = await harness.claimOne(held.worker)
+    await harness.cycle(held.worker, [{ ...settleRequest(again, COMPLETED), forget: true }], null)
+    const left = await keys()
+    for (const key of ['jobs', 'past', 'attempts']) expect(left).not.toContain(key)
     await close()
   })
 })

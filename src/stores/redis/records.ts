@@ -15,6 +15,7 @@ export type ReadRow = readonly [
   worker: string,
   claimedAt: string,
   cancelRequested: number | '',
+  attempts: string,
 ]
 
 type End =
@@ -25,18 +26,21 @@ type End =
       ran: number,
       runMs: number,
       dropped: 0 | 1,
-      string | null,
+      result: string | null,
+      worker?: WorkerId,
     ]
   | readonly ['d', finishedAt: number, rank: number, ran: number]
   | readonly ['x', finishedAt: number, rank: number, ran: number, reason: string | null]
 
+/** Of a job that was completed before its end told by whom: nobody's id. */
+const UNKNOWN_WORKER = '00000000-0000-0000-0000-000000000000' as WorkerId
+
 export function recordOf(row: ReadRow): JobRecord {
-  const [id, record, pastText, end, kind, set, score] = row
+  const [id, record, pastText, end, kind, set, score, token, worker, claimedAt, cancelRequested, lines] = row
+  if (kind === 'f') return finishedOf(row, JSON.parse(end) as End)
   const past = pastText === '' ? null : pastText
-  const told = toldOf(record, past)
-  if (kind === 'f') return { ...finishedOf(row, JSON.parse(end) as End) }
+  const told = toldOf(record, past, lines)
   if (kind === 'r') {
-    const [, , , , , , , token, worker, claimedAt, cancelRequested] = row
     if (token === '') throw new Error(`Job ${id} is neither waiting nor final, and no lease holds it.`)
     return {
       ...jobOf({ id, record, past, rank: Number(score), running: 1 }),
@@ -57,15 +61,15 @@ export function recordOf(row: ReadRow): JobRecord {
   }
 }
 
-function finishedOf([id, record, pastText]: ReadRow, end: End): JobRecord {
+function finishedOf([id, record, pastText, , , , , , , , , lines]: ReadRow, end: End): JobRecord {
   const past = pastText === '' ? null : pastText
-  const told = toldOf(record, past)
+  const told = toldOf(record, past, lines)
   const [, finishedAt, rank, ran] = end
   const facts = { ...jobOf({ id, record, past, rank, running: ran }), ...told, finishedAt }
   switch (end[0]) {
     case 'c': {
-      const [, , , , runMs, dropped, result] = end
-      return { ...facts, state: 'completed', runMs, resultDropped: dropped === 1, result }
+      const [, , , , runMs, dropped, result, worker = UNKNOWN_WORKER] = end
+      return { ...facts, state: 'completed', runMs, resultDropped: dropped === 1, result, worker }
     }
     case 'd':
       if (told.error === null) throw new Error(`Job ${id} is dead without an error.`)

@@ -2,10 +2,11 @@
  * Rescue in two steps: what dead workers hold is read, what becomes of each job is decided here as on every store, and
  * written only where the lease still stands and its worker is still dead. A settle or heartbeat in between wins.
  */
-import { crashOutcome, type CrashOutcome } from '../../job/crash.ts'
+import { crashOutcome, crashRecord, type CrashOutcome } from '../../job/crash.ts'
 import type { WorkerId } from '../../job/ids.ts'
+import type { AttemptRecord } from '../../job/record.ts'
 import type { Random } from '../../std/random.ts'
-import type { RescueAnswer, RescuedJob } from '../store.ts'
+import { MAX_ATTEMPT_RECORDS, type RescueAnswer, type RescuedJob } from '../store.ts'
 import { crashFacts } from './bodies.ts'
 import type { RedisValue } from './driver.ts'
 import { unpackId } from './ids.ts'
@@ -14,13 +15,21 @@ import type { Shard, Shards } from './shards.ts'
 
 type OrphanRow = readonly [position: number, id: string, head: string, past: string | null, cancelled: number]
 
-type LeaseRow = readonly [token: string, worker: WorkerId, queue: string, jobs: readonly OrphanRow[]]
+type LeaseRow = readonly [
+  token: string,
+  worker: WorkerId,
+  queue: string,
+  claimedAt: number,
+  now: number,
+  jobs: readonly OrphanRow[],
+]
 
 type Mortals = readonly [mortal: readonly WorkerId[], others: readonly WorkerId[]]
 
 interface Decided {
   readonly row: OrphanRow
   readonly outcome: CrashOutcome
+  readonly record: AttemptRecord
   readonly told: RescuedJob
 }
 
@@ -51,12 +60,12 @@ async function bury(run: Run, { control }: Shards, all: readonly Shard[]): Promi
 async function rescueFrom(run: Run, shard: Shard, random: Random, limit: number): Promise<RescuedJob[]> {
   const leases = await run<LeaseRow[]>(shard, 'orphans', [limit])
   if (leases.length === 0) return []
-  const decided = leases.map((lease) => lease[3].map((row) => decide(lease, row, random)))
+  const decided = leases.map((lease) => lease[5].map((row) => decide(lease, row, random)))
   const args = leases.flatMap(([token, worker], index): RedisValue[] => {
     const jobs = decided[index] ?? []
     return [token, worker, jobs.length, ...jobs.flatMap(written)]
   })
-  const letters = await run<string[]>(shard, 'rescue', args)
+  const letters = await run<string[]>(shard, 'rescue', [MAX_ATTEMPT_RECORDS, ...args])
   return decided.flatMap((jobs, index) =>
     jobs.flatMap(({ told }, at) => {
       const to = TO[letters[index]?.charAt(at) ?? '']
@@ -65,16 +74,18 @@ async function rescueFrom(run: Run, shard: Shard, random: Random, limit: number)
   )
 }
 
-function decide([, worker, queue]: LeaseRow, row: OrphanRow, random: Random): Decided {
+function decide([, worker, queue, claimedAt, now]: LeaseRow, row: OrphanRow, random: Random): Decided {
   const [, id, head, past, cancelled] = row
   const { name, ...facts } = crashFacts(head, past)
   const outcome = crashOutcome({ worker, ...facts, cancelled: cancelled === 1 }, random)
   const { crashes, error, to } = outcome
-  return { row, outcome, told: { id: unpackId(id), name, queue, worker, crashes, to, error } }
+  const record = crashRecord(error, worker, claimedAt, now)
+  return { row, outcome, record, told: { id: unpackId(id), name, queue, worker, crashes, to, error } }
 }
 
 /** One to be cancelled is found by the script itself: the cancel may come later than the decision. */
-function written({ row, outcome }: Decided): RedisValue[] {
+function written({ row, outcome, record }: Decided): RedisValue[] {
   const { to, crashes, delayMs, error } = outcome
-  return [row[0], to === 'dead' ? 'd' : 's', crashes, Math.round(delayMs), JSON.stringify(error)]
+  const texts = [JSON.stringify(error), JSON.stringify(record)]
+  return [row[0], to === 'dead' ? 'd' : 's', crashes, Math.round(delayMs), ...texts]
 }

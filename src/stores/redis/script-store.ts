@@ -10,6 +10,7 @@ import { enqueue } from './enqueue.ts'
 import type { Executor } from './executor.ts'
 import { Lanes } from './lanes.ts'
 import type { Layout } from './layout.ts'
+import { redisNotes } from './notes.ts'
 import type { Run } from './run.ts'
 import { redisSchedules } from './schedules.ts'
 import type { Scripts } from './scripts.ts'
@@ -55,6 +56,7 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     subscribe: (listener) => wakeUps.subscribe(listener),
     upkeep: redisUpkeep(run, shards, drain, random),
     schedules: redisSchedules(run, shards, fire),
+    notes: redisNotes(run, shards),
     admin: redisAdmin(run, shards, refuseWhenClosed),
   }
 }

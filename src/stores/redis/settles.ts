@@ -2,7 +2,7 @@
 import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import { assertNever } from '../../std/never.ts'
-import type { SettleAnswer, SettleRequest } from '../store.ts'
+import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../store.ts'
 import type { RedisValue } from './driver.ts'
 
 /** The requests of one lease, each with its place among all. */
@@ -62,29 +62,43 @@ function packLease(args: RedisValue[], { token, requests }: LeaseSettles): void 
   for (const request of requests) args.push(mode === 'c' ? completedText(request) : mixedText(request))
 }
 
-/** All forgotten, all completed, or anything. */
+/** All forgotten, all completed without a record of the attempt, or anything. */
 function modeOf(requests: readonly SettleRequest[]): Mode {
-  if (requests.some(({ settlement }) => settlement.type !== 'completed')) return 'm'
-  const forgotten = requests.filter(({ forget }) => forget === true).length
+  let forgotten = 0
+  for (const request of requests) {
+    if (isForgotten(request)) forgotten++
+    else if (request.settlement.type !== 'completed' || request.record) return 'm'
+  }
   return forgotten === requests.length ? 'f' : forgotten === 0 ? 'c' : 'm'
 }
 
-/** The end of the JSON that the script begins. */
+function isForgotten({ forget, settlement }: SettleRequest): boolean {
+  return forget === true && (settlement.type === 'completed' || settlement.type === 'dead')
+}
+
+/** Goes on with the JSON that the script begins and ends. */
 function completedText({ settlement, runMs }: SettleRequest): string {
   if (settlement.type !== 'completed') throw new Error(`${settlement.type} is not completed`)
   const { result, resultDropped } = settlement
   return `,${runMs},${resultDropped ? 1 : 0},${result === null ? 'null' : JSON.stringify(result)}`
 }
 
+/** Texts are JSON inside, which no script takes apart. */
+type Mixed = readonly [kind: string, value?: number | string | false, error?: string | false]
+
 function mixedText(request: SettleRequest): string {
-  return JSON.stringify(mixed(request, request.settlement))
+  const { record, keepRecords = MAX_ATTEMPT_RECORDS } = request
+  const own = isForgotten(request) ? (['f'] as const) : mixed(request, request.settlement)
+  if (!record || own[0] === 'f') return JSON.stringify(own)
+  const [kind, value = false, error = false] = own
+  const keep = Math.min(keepRecords, MAX_ATTEMPT_RECORDS)
+  return JSON.stringify([kind, value, error, JSON.stringify(record), keep])
 }
 
-/** Errors and reasons are JSON inside, which no script takes apart. */
-function mixed(request: SettleRequest, settlement: Settlement): unknown[] {
+function mixed(request: SettleRequest, settlement: Settlement): Mixed {
   switch (settlement.type) {
     case 'completed':
-      return request.forget === true ? ['f'] : ['c', completedText(request)]
+      return ['c', completedText(request)]
     case 'retry':
       return ['r', Math.round(settlement.delayMs), JSON.stringify(settlement.error)]
     case 'snooze':
@@ -94,7 +108,7 @@ function mixed(request: SettleRequest, settlement: Settlement): unknown[] {
     case 'release':
       return ['l']
     case 'dead':
-      return ['d', JSON.stringify(settlement.error)]
+      return ['d', false, JSON.stringify(settlement.error)]
     case 'cancelled':
       return ['x', JSON.stringify(settlement.reason)]
     default:

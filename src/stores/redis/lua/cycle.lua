@@ -1,4 +1,4 @@
--- Uses: jobs, leases, settle.
+-- Uses: jobs, leases, attempts, settle.
 -- Settles, then claims: one step. A position is settled once, by whoever's lease it is; a claim takes from the front of
 -- a queue that is not paused, for a worker that is registered, and puts what it takes under a token greater than all
 -- before. Nothing is written before the lease was checked. A full Redis refuses none of it: the first write is the end of a

@@ -1,8 +1,11 @@
 -- What becomes of a job, as functions: every script that moves one uses these, and nothing else writes these keys.
---   jobs   id -> [createdAt,headStart,queue,name,priority,maxAttempts,maxCrashes,uniqueKey,uniqueHold,options]\n payload
---   past   id -> {a: attempts that count, c: crashes, e: error, p: progress, l: [log lines]}; absent for a virgin job
---   ends   id -> [state,finishedAt,rank,whether the last attempt counts, …]; state c, d or x
---   keyed  id -> r or u, then the unique key; only while the job's state holds it
+--   jobs     id -> [createdAt,headStart,queue,name,priority,maxAttempts,maxCrashes,uniqueKey,uniqueHold,options]\n payload
+--   past     id -> {a: attempts that count, c: crashes, n: records of attempts, e: error, p: progress, l: [log lines]};
+--            absent for a virgin job
+--   attempts id -> as many records of its newest attempts as its past says, oldest first, a line of JSON each
+--   ends     id -> [state,finishedAt,rank,whether the last attempt counts, …]; state c (then runMs, whether its result was
+--            dropped, result, worker), d or x (then its reason)
+--   keyed    id -> r or u, then the unique key; only while the job's state holds it
 local FINAL_SETS = { c = 'completed', d = 'dead', x = 'cancelled' }
 
 -- Everything but the payload, which is never decoded here.
@@ -91,5 +94,6 @@ local function forget(ids)
   end
   write_many('HDEL', JOBS, ids)
   write_many('HDEL', PAST, ids)
+  if is_used(ATTEMPTS) then write_many('HDEL', ATTEMPTS, ids) end
   write_many('HDEL', ENDS, ids)
 end

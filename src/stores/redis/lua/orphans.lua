@@ -1,8 +1,8 @@
 -- Uses: jobs, leases.
 -- Reads what workers that are expired or gone still hold, whole leases, until there are about `limit` jobs. Writes nothing.
 -- ARGV: limit.
--- Answers: for each lease token, worker, queue, and for each open job position, id, head of its record, past, and 1 if
---       its cancel was asked for.
+-- Answers: for each lease token, worker, queue, claimedAt, the time, and for each open job position, id, head of its
+--       record, past, and 1 if its cancel was asked for.
 local limit, found, leases = tonumber(ARGV[1]), 0, {}
 for _, worker in ipairs(redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', now)) do
   for _, token in ipairs(tokens_of(worker)) do
@@ -14,7 +14,7 @@ for _, worker in ipairs(redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', now)) do
       jobs[index] = { position, id, head, redis.call('HGET', PAST, id), redis.call('HEXISTS', CANCELS, id) }
     end
     found = found + #jobs
-    leases[#leases + 1] = { token, worker, lease.queue, jobs }
+    leases[#leases + 1] = { token, worker, lease.queue, lease.claimed, now, jobs }
   end
 end
 return leases

@@ -6,7 +6,7 @@ local time = redis.call('TIME')
 local now_us = time[1] * 1e6 + time[2]
 local now = math.floor(now_us / 1000)
 
-local JOBS, PAST, ENDS = B .. 'jobs', B .. 'past', B .. 'ends'
+local JOBS, PAST, ATTEMPTS, ENDS = B .. 'jobs', B .. 'past', B .. 'attempts', B .. 'ends'
 local BATCH, MASK, LEASES, REVOKED = B .. 'batch', B .. 'mask', B .. 'leases', B .. 'revoked'
 local WORKERS, EXPIRY, CANCELS, COUNTS = B .. 'workers', B .. 'expiry', B .. 'cancels', B .. 'counts'
 local UNIQUE, KEYED, LANES, QUEUES, PAUSED = B .. 'unique', B .. 'keyed', B .. 'lanes', B .. 'queues', B .. 'paused'

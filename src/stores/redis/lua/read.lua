@@ -2,12 +2,14 @@
 -- Reads jobs as they are at one moment.
 -- ARGV: ids.
 -- Answers: for each that is there id, record, past, end, state (w waiting in the set named, r running, f final), set,
---       score, token, worker, claimedAt, 1 if its cancel was asked for.
+--       score, token, worker, claimedAt, 1 if its cancel was asked for, records of its attempts.
 local records, pasts, ends = read_many(JOBS, ARGV), read_many(PAST, ARGV), read_many(ENDS, ARGV)
+local attempts = is_used(ATTEMPTS) and read_many(ATTEMPTS, ARGV) or {}
 local answers, running = {}, {}
 for index, id in ipairs(ARGV) do
   if records[index] then
-    local answer = { id, records[index], pasts[index] or '', ends[index] or '', 'f', '', '', '', '', '', '' }
+    local answer = { id, records[index], pasts[index] or '', ends[index] or '', 'f', '', '', '', '', '', '',
+      attempts[index] or '' }
     if not ends[index] then
       local set, score = waits_in(id, head_of(records[index])[3])
       answer[5], answer[6], answer[7] = set and 'w' or 'r', set or '', score and int(score) or ''

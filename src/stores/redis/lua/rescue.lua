@@ -1,10 +1,11 @@
--- Uses: jobs, leases.
+-- Uses: jobs, leases, attempts.
 -- Takes leases away and puts their jobs where it was decided, only where the lease still stands in the name of a worker
 -- that is still expired, and only what is still open in it.
--- ARGV: of each lease token, worker, count of jobs, then of each job position, s (scheduled) or d (dead), crashes,
---       delay in ms, error (JSON).
+-- ARGV: the most records that a job keeps; of each lease token, worker, count of jobs, then of each job position, s
+--       (scheduled) or d (dead), crashes, delay in ms, error (JSON), record of the attempt (JSON).
 -- Answers: for each lease a letter for each job: s, d, x (cancelled, if that was asked for meanwhile) or - (left).
 write_though_full()
+local WIDTH = 6
 
 local function crashed(lease, position, rank, at)
   local id, to = id_at(lease, position), ARGV[at + 1]
@@ -12,6 +13,7 @@ local function crashed(lease, position, rank, at)
   local past = past_of(id)
   past.c = tonumber(ARGV[at + 2])
   if not reason then past.e = ARGV[at + 4] end
+  keep_attempt(id, past, ARGV[at + 5], tonumber(ARGV[1]))
   write_past(id, past)
   if reason then
     finish(id, lease.queue, 'x', rank, 1, ',' .. reason)
@@ -22,7 +24,7 @@ local function crashed(lease, position, rank, at)
 end
 
 local answers = {}
-local at = 1
+local at = 2
 while at <= #ARGV do
   local token, worker, size = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
   local lease = lease_of(token)
@@ -34,12 +36,12 @@ while at <= #ARGV do
     count('running', lease.queue, -#open_positions(lease))
     revoke(lease)
     for job = 1, size do
-      local first = at + 3 + 5 * (job - 1)
+      local first = at + 3 + WIDTH * (job - 1)
       local position = tonumber(ARGV[first])
       letters[job] = is_settled(lease, position) and '-' or crashed(lease, position, scores[position + 1], first)
     end
   end
   answers[#answers + 1] = stands and table.concat(letters) or string.rep('-', size)
-  at = at + 3 + 5 * size
+  at = at + 3 + WIDTH * size
 end
 return answers

@@ -29,22 +29,30 @@ local function drop_cancels(ids)
   if is_used(CANCELS) then write_many('HDEL', CANCELS, ids) end
 end
 
--- Completed, and nothing is kept.
+-- Completed or dead, and nothing is kept.
 local function settle_forgotten(ids)
   write_many('HDEL', JOBS, ids)
-  if is_used(PAST) then write_many('HDEL', PAST, ids) end
+  if is_used(PAST) then
+    write_many('HDEL', PAST, ids)
+    if is_used(ATTEMPTS) then write_many('HDEL', ATTEMPTS, ids) end
+  end
   drop_cancels(ids)
   free_keys(ids)
 end
 
--- Completed: `details` are the ends of their JSON.
+-- Ends the JSON of what this lease's worker completes.
+local function completed_by(lease)
+  return ',' .. cjson.encode(lease.worker)
+end
+
+-- Completed: `details` go on with their JSON.
 local function settle_completed(lease, positions, ids, details)
   local scores = scores_of(lease)
   local ends, finished = {}, {}
-  local at = int(now)
+  local at, by = int(now), completed_by(lease) .. ']'
   for index, id in ipairs(ids) do
     ends[2 * index - 1] = id
-    ends[2 * index] = '["c",' .. at .. ',' .. scores[positions[index] + 1] .. ',1' .. details[index] .. ']'
+    ends[2 * index] = '["c",' .. at .. ',' .. scores[positions[index] + 1] .. ',1' .. details[index] .. by
     finished[2 * index - 1] = at
     finished[2 * index] = id
   end
@@ -55,29 +63,32 @@ local function settle_completed(lease, positions, ids, details)
   free_keys(ids)
 end
 
-local function retry(id, queue, delay, err, counts)
+-- What an attempt leaves with its job: whether it counts, its error, its record.
+local function leave(id, counts, err, record, keep)
+  if not (counts or err or record) then return end
   local past = past_of(id)
   if counts then past.a = (past.a or 0) + 1 end
   if err then past.e = err end
+  if record then keep_attempt(id, past, record, keep) end
   write_past(id, past)
-  make_wait(id, queue, now + delay)
 end
 
+-- `detail` is kind, value, error, record and how many records are kept; false for what is missing.
 local function settle_one(lease, id, rank, detail)
-  local kind, queue = detail[1], lease.queue
-  if kind == 'r' or kind == 's' then
-    local reason = redis.call('HGET', CANCELS, id)
-    if reason then finish(id, queue, 'x', rank, 1, ',' .. reason)
-    else retry(id, queue, detail[2], detail[3], kind == 'r') end
+  local queue = lease.queue
+  local kind, value, err, record, keep = unpack(detail)
+  if kind == 'f' then return settle_forgotten({ id }) end
+  local reason = (kind == 'r' or kind == 's') and redis.call('HGET', CANCELS, id)
+  if reason then
+    leave(id, false, nil, record, keep)
+    return finish(id, queue, 'x', rank, 1, ',' .. reason)
+  end
+  leave(id, kind == 'r', err, record, keep)
+  if kind == 'r' or kind == 's' then make_wait(id, queue, now + value)
   elseif kind == 'l' then release(id, queue, rank)
-  elseif kind == 'f' then settle_forgotten({ id })
-  elseif kind == 'd' then
-    local past = past_of(id)
-    past.e = detail[2]
-    write_past(id, past)
-    finish(id, queue, 'd', rank, 1, '')
-  elseif kind == 'c' then finish(id, queue, 'c', rank, 1, detail[2])
-  else finish(id, queue, 'x', rank, 1, ',' .. detail[2]) end
+  elseif kind == 'd' then finish(id, queue, 'd', rank, 1, '')
+  elseif kind == 'c' then finish(id, queue, 'c', rank, 1, value .. completed_by(lease))
+  else finish(id, queue, 'x', rank, 1, ',' .. value) end
 end
 
 -- Each in its own way: `details` are JSON.

@@ -1,0 +1,20 @@
+/** Notes, in the shard of what belongs to no queue. */
+import type { Note, Notes } from '../store.ts'
+import type { Run } from './run.ts'
+import type { Shards } from './shards.ts'
+
+export function redisNotes(run: Run, { control }: Shards): Notes {
+  return {
+    async put(kind, id, text, ttlMs) {
+      await run(control, 'put_note', [kind, id, text, ttlMs === null ? '' : Math.round(ttlMs)])
+    },
+    remove: async (kind, id) => (await run<number>(control, 'remove_note', [kind, id])) === 1,
+    list: async (kind) => readAll(await run<string[]>(control, 'list_notes', [kind])),
+  }
+}
+
+function readAll(flat: readonly string[]): Note[] {
+  const notes: Note[] = []
+  for (let at = 0; at < flat.length; at += 2) notes.push({ id: flat[at] ?? '', text: flat[at + 1] ?? '' })
+  return notes.sort((a, b) => (a.id < b.id ? -1 : 1))
+}
