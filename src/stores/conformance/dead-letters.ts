@@ -52,6 +52,7 @@ export const deadLettersTopic: Topic = {
       assert.deepEqual(await listed(harness, { fingerprints: ['f2'], states: ['dead'] }), [second])
       assert.deepEqual(await listed(harness, { fingerprints: ['f3'] }), [])
       assert.deepEqual(await listed(harness, { fingerprints: [] }), [])
+      assert.deepEqual(await listed(harness, { fingerprints: [''] }), [], 'no error has no fingerprint')
     },
     'jobs are found by when they ended': async (harness) => {
       const early = await dead(harness, 'f1')

@@ -58,7 +58,8 @@ function list(state: MemoryState, query: ListQuery): { jobs: JobRecord[]; next: 
 function matches(entry: Entry, filter: JobFilter): boolean {
   const { ids, states, queues, names, fingerprints, finishedFrom, finishedBefore } = filter
   return (
-    (fingerprints === undefined || fingerprints.includes(entry.error?.fingerprint ?? '')) &&
+    (fingerprints === undefined ||
+      (entry.error !== null && fingerprints.includes(entry.error.fingerprint))) &&
     (finishedFrom === undefined || (entry.end !== null && entry.end.at >= finishedFrom)) &&
     (finishedBefore === undefined || (entry.end !== null && entry.end.at < finishedBefore)) &&
     (ids === undefined || ids.includes(entry.job.id)) &&

@@ -30,7 +30,8 @@ export function matches(record: JobRecord, filter: JobFilter): boolean {
     (states === undefined || states.includes(record.state)) &&
     (queues === undefined || queues.includes(record.queue)) &&
     (names === undefined || names.includes(record.name)) &&
-    (fingerprints === undefined || fingerprints.includes(record.error?.fingerprint ?? '')) &&
+    (fingerprints === undefined ||
+      (record.error !== null && fingerprints.includes(record.error.fingerprint))) &&
     endedInTime(record, filter)
   )
 }

@@ -13,7 +13,7 @@ local told = {}
 
 local function failed_so(id, fingerprints)
   local err = past_of(id).e
-  local mine = err and cjson.decode(err).fingerprint or ''
+  local mine = err and cjson.decode(err).fingerprint
   for _, fingerprint in ipairs(fingerprints) do
     if fingerprint == mine then return true end
   end
