@@ -77,6 +77,7 @@ export interface Events {
   }
   'worker.started': {
     readonly worker: string
+    readonly name: string
     readonly queues: readonly string[]
     readonly concurrency: number
   }

@@ -74,7 +74,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   ],
   'worker.started': [
     [
-      { worker: 'w1', queues: ['mail', 'default'], concurrency: 5 },
+      { worker: 'w1', name: 'mailer', queues: ['mail', 'default'], concurrency: 5 },
       ['info', 'worker started with 5 slots on mail, default'],
     ],
   ],

@@ -3,7 +3,7 @@
  * 50 ms, so that nothing is hoarded; among queues with work it keeps to their weights. A queue that answered with less
  * than was asked for is dry until a wake-up or the next poll.
  */
-import type { ClaimRequest } from '../stores/store.ts'
+import type { ClaimRequest, Lease } from '../stores/store.ts'
 
 const PREFETCH_MS = 50
 /** The rate is measured over this much of the past and at least as much of the present. */
@@ -86,9 +86,10 @@ export class Intake {
     this.#claiming -= claim?.request.limit ?? 0
   }
 
-  answered({ request, wakeUpsBefore, seesAll }: Claim, taken: number): void {
+  answered({ request, wakeUpsBefore, seesAll }: Claim, leases: readonly Lease[]): void {
     const queue = this.#queues.find((one) => one.name === request.queue)
     if (queue === undefined) return
+    const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
     this.#level = Math.max(this.#level, queue.served)
     queue.served += taken / queue.weight
     // An older "empty" must not overtake a wake-up that came after the question was sent.
