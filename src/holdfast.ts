@@ -23,6 +23,9 @@ import { readDefinition, readQueue, type RawDefinition } from './job/definition.
 import type { Events } from './job/events.ts'
 import type { Middleware, MiddlewareArgs, Next } from './job/middleware.ts'
 import { toError } from './job/settlement.ts'
+import type { Health } from './manager/health.ts'
+import { readHealthOptions, type HealthOptions } from './manager/options.ts'
+import type { Workers } from './manager/workers.ts'
 import type { ScheduleSpec } from './scheduler/spec.ts'
 import { systemClock } from './std/clock.ts'
 import { Emitter, type Listener } from './std/emitter.ts'
@@ -36,6 +39,8 @@ import type { WorkOptions } from './worker/options.ts'
 import { Hub, type RunningWorker } from './hub.ts'
 
 export interface Options<Queues extends Record<string, QueueConfig>> extends ClientOptions<Queues> {
+  /** How often workers and checks are looked at, and from when on a worker counts as unhealthy. */
+  readonly health?: HealthOptions
   /** A pino logger, or anything with its debug, info, warn and error; false for none. @default warnings to stderr */
   readonly logger?: PinoLike | false
 }
@@ -68,6 +73,10 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   queue(name: Q): MessageQueue
   /** Starts a worker in this process. */
   work(options?: WorkOptions<Q>): Promise<RunningWorker>
+  /** Workers by name, started and stopped together; the status of all that run on this store. */
+  readonly workers: Workers<Q>
+  /** How the workers of this process are, with checks of your own. */
+  readonly health: Health
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void
   /** Once this resolves, no worker claims from the queue. */
   pause(queue: Q): Promise<void>
@@ -95,7 +104,7 @@ export function holdfast<const Queues extends Record<string, QueueConfig> = { de
     // A listener of this event that fails as well has had its say.
     if (event !== 'listener.failed') events.emit('listener.failed', { event, error: toError(error) })
   })
-  const hub = new Hub(new Core(world, settings, events))
+  const hub = new Hub(new Core(world, settings, events), readHealthOptions(options.health))
   if (options.logger === undefined) hub.logByDefault(defaultLogger())
   else if (options.logger !== false) logEvents(events, options.logger)
   return new HoldfastObject(hub, [])
@@ -209,6 +218,14 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
 
   work(options: WorkOptions<Q> = {}): Promise<RunningWorker> {
     return this.#hub.startWorker(options)
+  }
+
+  get workers(): Workers<Q> {
+    return this.#hub.supervisor.workers
+  }
+
+  get health(): Health {
+    return this.#hub.supervisor.health
   }
 
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {

@@ -1,10 +1,12 @@
-/** What is running on behalf of one holdfast(): its workers, its queues by hand, its maintenance. */
+/** What is running on behalf of one holdfast(): its workers, their supervisor, its queues by hand, its maintenance. */
 import type { Core, World } from './client/core.ts'
 import { DEAD_LETTER_JOB } from './client/dead-letters.ts'
 import { declareHandler } from './maintenance/dead-letters.ts'
 import { HoldfastError } from './errors.ts'
 import { readQueue } from './job/definition.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
+import { readHealthOptions } from './manager/options.ts'
+import { Supervisor } from './manager/supervisor.ts'
 import type { Duration } from './std/duration.ts'
 import { logEvents, type PinoLike } from './telemetry/log.ts'
 import { MessageQueue } from './worker/message-queue.ts'
@@ -24,6 +26,7 @@ const HUB = Symbol.for('holdfast.hub')
 
 export class Hub {
   readonly core: Core
+  readonly supervisor: Supervisor
   /** A test queue drives it: a worker's own loop would wait for a clock that nobody moves. */
   underTest = false
   readonly #workers = new Set<Worker>()
@@ -33,8 +36,9 @@ export class Hub {
   #closing: Promise<void> | undefined
   #stopDefaultLog: (() => void) | undefined
 
-  constructor(core: Core) {
+  constructor(core: Core, health = readHealthOptions()) {
     this.core = core
+    this.supervisor = new Supervisor(core, health, (options) => this.startWorker(options))
     // A job knows its core: this is the way from a job to all that runs on its behalf.
     Hub.attach(core, this)
   }
@@ -91,14 +95,17 @@ export class Hub {
     const worker = new Worker(this.core, settings)
     await this.#start(worker)
     this.#refuseWhenClosed('start a worker')
-    await this.core.schedules.putDeclared(settings.jobs.keys())
-    await declareHandler(this.core, settings.jobs.get(DEAD_LETTER_JOB))
-    this.#maintain(settings.leaseMs)
-    const stop: RunningWorker['stop'] = async (how) => {
-      await worker.stop(how)
-      this.#workers.delete(worker)
-      if (this.#workers.size === 0 && this.#messageQueues.size === 0) await this.#stopMaintenance()
+    try {
+      await this.core.schedules.putDeclared(settings.jobs.keys())
+      await declareHandler(this.core, settings.jobs.get(DEAD_LETTER_JOB))
+    } catch (error) {
+      // Whoever is told that it did not start has no way to stop it.
+      await this.#stopWorker(worker)
+      throw error
     }
+    this.#maintain(settings.leaseMs)
+    const leave = this.supervisor.join(worker, settings)
+    const stop: RunningWorker['stop'] = (how) => this.#stopWorker(worker, how, leave)
     if (options.signal !== undefined) stopOnAbort(options.signal, stop)
     return {
       get id() {
@@ -121,6 +128,17 @@ export class Hub {
     }
   }
 
+  async #stopWorker(
+    worker: Worker,
+    how?: { readonly drain?: Duration },
+    leave?: () => Promise<void>,
+  ): Promise<void> {
+    await worker.stop(how)
+    this.#workers.delete(worker)
+    const isLast = this.#workers.size === 0 && this.#messageQueues.size === 0
+    await Promise.all([leave?.(), isLast ? this.#stopMaintenance() : undefined])
+  }
+
   messageQueue(name: string): MessageQueue {
     let queue = this.#messageQueues.get(name)
     if (queue === undefined) {
@@ -141,6 +159,7 @@ export class Hub {
     await Promise.allSettled(this.#starts)
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     this.#workers.clear()
+    await this.supervisor.close()
     await Promise.all([...this.#messageQueues.values()].map((queue) => queue.close()))
     await this.#stopMaintenance()
     await this.core.connection.close()

@@ -150,7 +150,7 @@ describe('an option that does not exist', () => {
   test('is refused rather than ignored, with what does exist', () => {
     expect(() => read({ qeues: {} })).toThrow(badOption('holdfast() has no option "qeues".'))
     expect(() => read({ qeues: {} })).toThrow(
-      expect.objectContaining({ hint: 'Use store, queues, keep, timeout, logger.' }),
+      expect.objectContaining({ hint: 'Use store, queues, keep, timeout, health, logger.' }),
     )
   })
 

@@ -63,7 +63,7 @@ export interface HoldfastSettings {
 const DAY_MS = 86_400_000
 /** A store remembers flush ids for ten minutes: nobody may still repeat one by then. */
 const LONGEST_TIMEOUT_MS = 300_000
-const FIELDS: ReadonlySet<string> = new Set(['store', 'queues', 'keep', 'timeout', 'logger'])
+const FIELDS: ReadonlySet<string> = new Set(['store', 'queues', 'keep', 'timeout', 'health', 'logger'])
 const KEEP_FIELDS: ReadonlySet<string> = new Set([
   'completed',
   'dead',

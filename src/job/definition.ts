@@ -67,7 +67,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'batch',
 ])
 /** No white space (it separates the name from a unique key) and nothing that a log or a URL would have to escape much. */
-const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,199}$/u
+export const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,199}$/u
 
 export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults): JobDefinition {
   if (typeof raw !== 'object' || raw === null) throw bad('A job definition must be an object with a name.')

@@ -77,6 +77,7 @@ export interface Events {
   }
   'worker.started': {
     readonly worker: string
+    readonly name: string
     readonly queues: readonly string[]
     readonly concurrency: number
   }
@@ -108,6 +109,17 @@ export interface Events {
   }
   /** Another worker was found dead. */
   'worker.lost': { readonly worker: string; readonly jobs: number }
+  /** A worker of this process, or a check of the user's, is no longer healthy, or is so again. */
+  'health.changed': {
+    readonly kind: 'worker' | 'check'
+    /** The worker's or the check's. */
+    readonly name: string
+    /** The id of the worker; null for a check. */
+    readonly worker: string | null
+    readonly healthy: boolean
+    /** What is wrong, a sentence each; empty where nothing is. */
+    readonly problems: readonly string[]
+  }
   'leader.elected': { readonly candidate: string }
   'leader.lost': { readonly candidate: string }
   'duty.failed': { readonly duty: string; readonly error: Error }

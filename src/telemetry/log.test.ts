@@ -74,7 +74,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   ],
   'worker.started': [
     [
-      { worker: 'w1', queues: ['mail', 'default'], concurrency: 5 },
+      { worker: 'w1', name: 'mailer', queues: ['mail', 'default'], concurrency: 5 },
       ['info', 'worker started with 5 slots on mail, default'],
     ],
   ],
@@ -117,6 +117,22 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
     ],
   ],
   'worker.lost': [[{ worker: 'w9', jobs: 4 }, ['warn', 'worker w9 is dead; 4 of its jobs taken back']]],
+  'health.changed': [
+    [
+      {
+        kind: 'worker',
+        name: 'mailer',
+        worker: 'w1',
+        healthy: false,
+        problems: ['It is slow.', 'It fails.'],
+      },
+      ['warn', 'worker mailer is unhealthy: It is slow. It fails.'],
+    ],
+    [
+      { kind: 'check', name: 'disk', worker: null, healthy: true, problems: [] },
+      ['warn', 'check disk is healthy again'],
+    ],
+  ],
   'leader.elected': [[{ candidate: 'w1' }, ['debug', 'leads the upkeep']]],
   'leader.lost': [[{ candidate: 'w1' }, ['debug', 'leads the upkeep no longer']]],
   'duty.failed': [[{ duty: 'prune', error }, ['warn', 'could not prune: connection reset']]],

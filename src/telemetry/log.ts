@@ -111,6 +111,12 @@ const ROWS: Rows = {
     level: 'warn',
     text: ({ worker, jobs }) => `worker ${worker} is dead; ${jobs} of its jobs taken back`,
   },
+  'health.changed': {
+    // Also where it is well again: whoever was alarmed by the one line waits for the other.
+    level: 'warn',
+    text: ({ kind, name, healthy, problems }) =>
+      `${kind} ${name} is ${healthy ? 'healthy again' : `unhealthy: ${problems.join(' ')}`}`,
+  },
   'leader.elected': { level: 'debug', text: () => 'leads the upkeep' },
   'leader.lost': { level: 'debug', text: () => 'leads the upkeep no longer' },
   'duty.failed': { level: 'warn', text: ({ duty, error }) => `could not ${duty}: ${error.message}` },

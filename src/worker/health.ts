@@ -8,5 +8,6 @@ export interface WorkerHealth {
   /** Claimed, not started yet. */
   readonly waiting: number
   readonly slots: number
+  /** It was told to stop, and perhaps has. */
   readonly stopping: boolean
 }

@@ -3,7 +3,7 @@
  * 50 ms, so that nothing is hoarded; among queues with work it keeps to their weights. A queue that answered with less
  * than was asked for is dry until a wake-up or the next poll.
  */
-import type { ClaimRequest } from '../stores/store.ts'
+import type { ClaimRequest, Lease } from '../stores/store.ts'
 import type { BatchRoom } from './backlog.ts'
 
 const PREFETCH_MS = 50
@@ -117,9 +117,10 @@ export class Intake {
     if (found !== undefined) found.claiming += jobs
   }
 
-  answered({ request, wakeUpsBefore, seesAll }: Claim, taken: number): void {
+  answered({ request, wakeUpsBefore, seesAll }: Claim, leases: readonly Lease[]): void {
     const queue = this.#queues.find((one) => one.name === request.queue)
     if (queue === undefined) return
+    const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
     this.#level = Math.max(this.#level, queue.served)
     queue.served += taken / queue.weight
     // An older "empty" must not overtake a wake-up that came after the question was sent.

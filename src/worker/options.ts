@@ -7,11 +7,15 @@ import type { AnyJob } from '../client/types.ts'
 import { HoldfastError } from '../errors.ts'
 import { readQueue, type JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
+import { readName } from '../job/name.ts'
 import { readWhole } from '../job/numbers.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH } from '../stores/store.ts'
+import { readLimits, type HealthLimits, type ResolvedLimits } from './limits.ts'
 
 export interface WorkOptions<Q extends string = string> {
+  /** What status and health call it; any number of workers may share a name. @default 'worker' */
+  readonly name?: string
   /**
    * The jobs that this worker runs. It claims whatever its queues hold: a job that is not listed fails there as unknown
    * and is retried over minutes, so give jobs that other workers run a queue of their own. @default all that have a handler
@@ -29,11 +33,14 @@ export interface WorkOptions<Q extends string = string> {
   readonly lease?: Duration
   /** How long stop() lets running jobs finish before it aborts them. @default '30s' */
   readonly grace?: Duration
+  /** From when on it counts as unhealthy; what is left out is as in `health` of holdfast(). */
+  readonly health?: HealthLimits
   /** Aborting it stops the worker. */
   readonly signal?: AbortSignal
 }
 
 export interface WorkerSettings {
+  readonly name: string
   readonly jobs: ReadonlyMap<string, JobDefinition>
   readonly weights: ReadonlyMap<string, number>
   readonly concurrency: number
@@ -41,11 +48,13 @@ export interface WorkerSettings {
   readonly pollMs: number
   readonly leaseMs: number
   readonly graceMs: number
+  readonly limits: Partial<ResolvedLimits>
   /** A call to the store that takes longer has failed: well within the lease, so that a heartbeat gets a second try. */
   readonly callTimeoutMs: number
 }
 
 const FIELDS: ReadonlySet<string> = new Set([
+  'name',
   'jobs',
   'queues',
   'concurrency',
@@ -53,6 +62,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'poll',
   'lease',
   'grace',
+  'health',
   'signal',
 ])
 const SHORTEST_LEASE_MS = 100
@@ -71,14 +81,17 @@ export function readWorkOptions(core: Core, options: WorkOptions): WorkerSetting
     )
   }
   return {
-    jobs: readJobs(core, options.jobs),
+    name: readName(options.name ?? 'worker', 'worker'),
     weights: readWeights(core, options.queues),
     concurrency: readWhole(options.concurrency ?? env.concurrency ?? 5, 'concurrency', 1, 10_000),
     batchSize: readWhole(options.batchSize ?? env.batchSize ?? MAX_BATCH, 'batchSize', 1, MAX_BATCH),
     pollMs: options.poll === undefined ? (env.pollMs ?? 1_000) : readDuration(options.poll, 'poll'),
     leaseMs,
     graceMs: options.grace === undefined ? 30_000 : readDuration(options.grace, 'grace', { orZero: true }),
+    limits: readLimits(options.health ?? {}, 'health'),
     callTimeoutMs: Math.min(3_000, leaseMs / 3),
+    // Last, so that all else is judged even where the jobs are defined later.
+    jobs: readJobs(core, options.jobs),
   }
 }
 

@@ -103,7 +103,7 @@ describe('a worker', () => {
     await world.advance(1_000)
     expect(worker.health()).toMatchObject({ running: 5, slots: 5 })
     expect(told.of('worker.started')).toEqual([
-      { worker: worker.id, queues: ['default', 'mail'], concurrency: 5 },
+      { worker: worker.id, name: 'worker', queues: ['default', 'mail'], concurrency: 5 },
     ])
     gate.resolve()
     await world.until(() => told.of('job.completed').length === 9)

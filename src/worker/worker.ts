@@ -26,6 +26,7 @@ import type { WorkerSettings } from './options.ts'
 import { Reporter } from './reporter.ts'
 import { Session } from './session.ts'
 import { Outbox, policyOf, settle, tellSettled, timeoutOf } from './settling.ts'
+import { Tally } from './tally.ts'
 import { Timeouts } from './timeouts.ts'
 import { watchUnhandledRejections } from './unhandled.ts'
 
@@ -38,6 +39,7 @@ const GIVE_BACK_MS = 200
 const EXHAUSTED_PAUSE_MS = 1_000
 
 export class Worker {
+  readonly tally = new Tally()
   readonly #core: Core
   readonly #settings: WorkerSettings
   readonly #session: Session
@@ -114,8 +116,9 @@ export class Worker {
     this.#phase = 'running'
     this.#lastPollMs = this.#now()
     this.#loop = this.#calls.run()
-    const { weights, concurrency } = this.#settings
-    this.#core.events.emit('worker.started', { worker: this.id, queues: [...weights.keys()], concurrency })
+    const { name, weights, concurrency } = this.#settings
+    const queues = [...weights.keys()]
+    this.#core.events.emit('worker.started', { worker: this.id, name, queues, concurrency })
   }
 
   #hear(hint: WakeUp): void {
@@ -153,8 +156,9 @@ export class Worker {
         .finally(() => this.#intake.landed(claim))
       this.#backoff.reset()
       this.#lastPollMs = this.#now()
+      this.tally.count(settles, answer.settled, this.#lastPollMs)
       settles.forEach((pending, index) => tellSettled(this.#core, pending, answer.settled[index] ?? 'lost'))
-      if (claim !== null && answer.alive) this.#intake.answered(claim, countJobs(answer.leases))
+      if (claim !== null && answer.alive) this.#intake.answered(claim, answer.leases)
       for (const lease of answer.leases) this.#receive(lease)
     } catch {
       // The connection has told of the outage; here it only means: the same settles again, later.
@@ -347,7 +351,7 @@ export class Worker {
       running: this.#running.size,
       waiting: this.#backlog.size,
       slots: concurrency,
-      stopping: this.#phase === 'stopping',
+      stopping: this.#stopping !== undefined,
     }
   }
 
@@ -414,8 +418,4 @@ export class Worker {
   #now(): number {
     return this.#core.clock.monotonicMs()
   }
-}
-
-function countJobs(leases: readonly Lease[]): number {
-  return leases.reduce((count, lease) => count + lease.jobs.length, 0)
 }

@@ -23,6 +23,7 @@ export const layers = [
   'client',
   'worker',
   'maintenance',
+  'manager',
   'flow',
   'admin',
   'telemetry',

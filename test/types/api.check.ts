@@ -245,6 +245,16 @@ export async function mistakes(): Promise<void> {
   await hf.work({ queues: ['mial'] })
   // @ts-expect-error unknown queue among weights
   await hf.work({ queues: { mial: 2 } })
+  hf.workers.define('mail', { queues: { mail: 2 }, grace: '5s', health: { idle: '1h', errorRate: 0.2 } })
+  await hf.workers.stop('mail', { drain: '1s' })
+  const remove = hf.health.check('db', async ({ signal }) => users.find(String(signal.aborted)))
+  same<typeof remove, () => void>(true)
+  // @ts-expect-error unknown queue of a worker that is defined
+  hf.workers.define('mail', { queues: ['mial'] })
+  // @ts-expect-error its name stands in front
+  hf.workers.define('mail', { name: 'mail' })
+  // @ts-expect-error not a duration
+  hf.health.check('db', () => true, { timeout: 'soon' })
   // @ts-expect-error unknown queue to pause
   await hf.pause('mial')
   // @ts-expect-error unknown queue by hand

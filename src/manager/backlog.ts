@@ -1,0 +1,41 @@
+/** What waits in the queues, as it was when the store was asked: once for all workers. */
+import type { Core } from '../client/core.ts'
+import type { QueueStatus } from '../stores/store.ts'
+
+/** What waits for one worker. */
+export interface Waiting {
+  /** Those of its queues that have ready jobs. */
+  readonly queues: readonly string[]
+  readonly size: number
+  /** How long the oldest has been ready that may be claimed, which in a paused queue none may. Null where none is. */
+  readonly oldestMs: number | null
+}
+
+export class Backlog {
+  readonly #queues: ReadonlyMap<string, QueueStatus>
+  readonly #now: number
+
+  constructor(queues: readonly QueueStatus[], now: number) {
+    this.#queues = new Map(queues.map((status) => [status.queue, status]))
+    this.#now = now
+  }
+
+  static async read(core: Core, timeoutMs?: number): Promise<Backlog> {
+    const queues = await core.connection.call('count jobs', (store) => store.admin.queues(), timeoutMs)
+    return new Backlog(queues, core.clock.now())
+  }
+
+  in(names: readonly string[]): Waiting {
+    const waiting = names
+      .flatMap((name) => this.#queues.get(name) ?? [])
+      .filter(({ counts }) => counts.ready > 0)
+    const since = waiting.flatMap(({ paused, oldestReadyAt }) =>
+      paused || oldestReadyAt === null ? [] : [oldestReadyAt],
+    )
+    return {
+      queues: waiting.map(({ queue }) => queue),
+      size: waiting.reduce((sum, { counts }) => sum + counts.ready, 0),
+      oldestMs: since.length === 0 ? null : Math.max(0, this.#now - Math.min(...since)),
+    }
+  }
+}

@@ -1,0 +1,150 @@
+/** `hf.health`: what is wrong with the workers of this process, and what the user's own checks say. */
+import { refuseUnknown } from '../client/options.ts'
+import type { Core } from '../client/core.ts'
+import { Aborted, HoldfastError } from '../errors.ts'
+import { readDuration } from '../job/duration.ts'
+import { readName } from '../job/name.ts'
+import { show } from '../job/show.ts'
+import type { Duration } from '../std/duration.ts'
+import { Backlog } from './backlog.ts'
+import { Check, type CheckFunction, type CheckResult } from './check.ts'
+import type { Roster } from './roster.ts'
+
+export interface CheckOptions {
+  /** How long it may take; at most 5m. @default '5s' */
+  readonly timeout?: Duration
+}
+
+export interface WorkerVerdict {
+  readonly name: string
+  /** Null for one that could not be started. */
+  readonly id: string | null
+  readonly healthy: boolean
+  /** A sentence each. */
+  readonly problems: readonly string[]
+}
+
+export interface HealthReport {
+  /** Whether all workers and checks are. */
+  readonly healthy: boolean
+  readonly workers: readonly WorkerVerdict[]
+  readonly checks: readonly CheckResult[]
+}
+
+/** `hf.health` */
+export interface Health {
+  /**
+   * Adds a check of your own: unhealthy where it throws, returns false, or returns a text that says what is wrong. It
+   * runs in each report, and every 30 s while a worker runs. Returns how to remove it.
+   */
+  check(name: string, check: CheckFunction, options?: CheckOptions): () => void
+  /** The workers of this process and the checks, as they are now. Those of others: `hf.workers.status()`. */
+  report(): Promise<HealthReport>
+}
+
+const CHECK_FIELDS: ReadonlySet<string> = new Set(['timeout'])
+const DEFAULT_TIMEOUT_MS = 5_000
+const LONGEST_TIMEOUT_MS = 300_000
+const BACKLOG_TIMEOUT_MS = 3_000
+
+export class HealthDesk implements Health {
+  readonly #core: Core
+  readonly #roster: Roster
+  /** Workers that should run and do not. */
+  readonly #missing: () => readonly WorkerVerdict[]
+  readonly #checks = new Map<string, Check>()
+  #closed = false
+
+  constructor(core: Core, roster: Roster, missing: () => readonly WorkerVerdict[]) {
+    this.#core = core
+    this.#roster = roster
+    this.#missing = missing
+  }
+
+  check(name: string, fn: CheckFunction, options: CheckOptions = {}): () => void {
+    readName(name, 'check')
+    if (typeof fn !== 'function') throw bad(`Check "${name}" is ${show(fn)}, not a function.`)
+    const check = new Check(name, fn, readTimeout(options))
+    if (this.#checks.has(name))
+      throw new HoldfastError('HF_DUPLICATE_CHECK', `There is already a check named "${name}".`)
+    this.#checks.set(name, check)
+    return () => {
+      // One that took the name after it was removed stays.
+      if (this.#checks.get(name) !== check) return
+      this.#checks.delete(name)
+      check.callOff(new Aborted('cancelled', 'The check was removed.'))
+    }
+  }
+
+  async report(): Promise<HealthReport> {
+    if (this.#closed)
+      throw new HoldfastError('HF_CLOSED', 'This Holdfast is closed: could not report health.')
+    const [running, checks] = await Promise.all([this.judgeWorkers(), this.runChecks()])
+    const workers = [...running, ...this.#missing()]
+    return { healthy: [...workers, ...checks].every((one) => one.healthy), workers, checks }
+  }
+
+  /** Never rejects: where the store does not answer, the workers' own calls to it say so. */
+  async judgeWorkers(): Promise<WorkerVerdict[]> {
+    const { members } = this.#roster
+    const backlog =
+      members.length === 0 ? null : await Backlog.read(this.#core, BACKLOG_TIMEOUT_MS).catch(() => null)
+    return members.map((member) => {
+      const problems = member.judge(backlog?.in(member.queues) ?? null)
+      const wasHealthy = member.problems.length === 0
+      member.problems = problems
+      const { name, id } = member
+      this.#tell('worker', name, id, wasHealthy, problems)
+      return { name, id, healthy: problems.length === 0, problems }
+    })
+  }
+
+  /** Never rejects. */
+  async runChecks(): Promise<CheckResult[]> {
+    const results = await Promise.all([...this.#checks.values()].map((check) => this.#ask(check)))
+    return results.filter((result) => result !== null)
+  }
+
+  /** Null where the check was removed meanwhile. */
+  async #ask(check: Check): Promise<CheckResult | null> {
+    const result = await check.ask(this.#core.clock)
+    if (this.#checks.get(check.name) !== check) return null
+    const { name, message } = result
+    const wasHealthy = check.message === null
+    check.message = message
+    this.#tell('check', name, null, wasHealthy, message === null ? [] : [message])
+    return result
+  }
+
+  #tell(
+    kind: 'worker' | 'check',
+    name: string,
+    worker: string | null,
+    wasHealthy: boolean,
+    problems: readonly string[],
+  ): void {
+    const healthy = problems.length === 0
+    if (healthy === wasHealthy) return
+    this.#core.events.emit('health.changed', { kind, name, worker, healthy, problems })
+  }
+
+  /** No check runs any more, and nothing is told of those that did. */
+  close(): void {
+    this.#closed = true
+    const checks = [...this.#checks.values()]
+    this.#checks.clear()
+    for (const check of checks) check.callOff(new Aborted('shutdown', 'This Holdfast is closing.'))
+  }
+}
+
+function readTimeout(options: CheckOptions): number {
+  refuseUnknown(options, CHECK_FIELDS, 'hf.health.check()')
+  if (options.timeout === undefined) return DEFAULT_TIMEOUT_MS
+  const ms = readDuration(options.timeout, 'timeout')
+  if (ms > LONGEST_TIMEOUT_MS) throw bad('timeout is longer than 5 minutes.')
+  return ms
+}
+
+function bad(message: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', message)
+}

@@ -1,0 +1,95 @@
+/** One worker that runs in this process, as the manager sees it. */
+import { hostname } from 'node:os'
+import type { Core } from '../client/core.ts'
+import type { ResolvedLimits } from '../worker/limits.ts'
+import type { WorkerSettings } from '../worker/options.ts'
+import type { Worker } from '../worker/worker.ts'
+import type { Waiting } from './backlog.ts'
+import { History } from './history.ts'
+import { problemsOf } from './rules.ts'
+import type { NotedStatus } from './status.ts'
+
+export interface MemberParts {
+  readonly core: Core
+  readonly worker: Pick<Worker, 'id' | 'tally' | 'health'>
+  readonly settings: Pick<WorkerSettings, 'name' | 'weights'>
+  readonly limits: ResolvedLimits
+}
+
+export class Member {
+  readonly name: string
+  /** Names its note in the store. The first id of the worker, which it keeps here when it gets another. */
+  readonly noteId: string
+  readonly queues: readonly string[]
+  /** As it was judged last. */
+  problems: readonly string[] = []
+  readonly #parts: MemberParts
+  readonly #history: History
+  readonly #startedMs: number
+
+  constructor(parts: MemberParts) {
+    this.#parts = parts
+    this.name = parts.settings.name
+    this.noteId = parts.worker.id
+    this.queues = [...parts.settings.weights.keys()]
+    this.#startedMs = this.#nowMs
+    this.#history = new History(this.#startedMs)
+  }
+
+  get id(): string {
+    return this.#parts.worker.id
+  }
+
+  get stopping(): boolean {
+    return this.#parts.worker.health().stopping
+  }
+
+  /** Remembers what is counted so far, for what is told of the last minutes. */
+  sample(): void {
+    this.#history.sample(this.#nowMs, this.#parts.worker.tally)
+  }
+
+  /** What is wrong with it now, given what waits for it. */
+  judge(waiting: Waiting | null): readonly string[] {
+    const { worker, limits } = this.#parts
+    const { tally } = worker
+    const idleMs = this.#nowMs - (tally.lastMs ?? this.#startedMs)
+    const recent = this.#history.recent(this.#nowMs, tally)
+    return problemsOf({ health: worker.health(), idleMs, recent, waiting }, limits)
+  }
+
+  status(eventLoopLagMs: number): NotedStatus {
+    const { worker, core } = this.#parts
+    const { processed, failed, busyMs, lastMs } = worker.tally
+    const { running, slots, stopping } = worker.health()
+    const nowMs = this.#nowMs
+    // By the wall clock of now, which may have been set meanwhile.
+    const dateOf = (ms: number): Date => new Date(core.clock.now() - (nowMs - ms))
+    return {
+      name: this.name,
+      id: worker.id,
+      host: hostname(),
+      pid: process.pid,
+      state: stopping ? 'stopping' : 'running',
+      queues: this.queues,
+      slots,
+      busy: running,
+      processed,
+      errors: failed,
+      rate: this.#history.rate(nowMs, worker.tally),
+      meanMs: processed === 0 ? null : busyMs / processed,
+      lastProcessedAt: lastMs === null ? null : dateOf(lastMs),
+      startedAt: dateOf(this.#startedMs),
+      uptimeMs: nowMs - this.#startedMs,
+      memoryBytes: process.memoryUsage.rss(),
+      eventLoopLagMs,
+      healthy: this.problems.length === 0,
+      problems: this.problems,
+      seenAt: dateOf(nowMs),
+    }
+  }
+
+  get #nowMs(): number {
+    return this.#parts.core.clock.monotonicMs()
+  }
+}

@@ -1,0 +1,36 @@
+/** The option `health` of holdfast(). */
+import { HoldfastError } from '../errors.ts'
+import { readDuration } from '../job/duration.ts'
+import type { Duration } from '../std/duration.ts'
+import { readLimits, type HealthLimits, type ResolvedLimits } from '../worker/limits.ts'
+
+export interface HealthOptions extends HealthLimits {
+  /**
+   * How often, while a worker runs, workers and checks are looked at and the status of the workers is renewed in the
+   * store; from 1s to 1h. A process that vanished is listed for three times as long. @default '30s'
+   */
+  readonly every?: Duration
+}
+
+export interface HealthSettings {
+  readonly everyMs: number
+  readonly limits: ResolvedLimits
+}
+
+const DEFAULTS: HealthSettings = Object.freeze({
+  everyMs: 30_000,
+  limits: Object.freeze({ idleMs: 30 * 60_000, errorRate: 0.1, queueSize: 1_000 }),
+})
+
+export function readHealthOptions({ every, ...limits }: HealthOptions = {}): HealthSettings {
+  return {
+    everyMs: every === undefined ? DEFAULTS.everyMs : readEvery(every),
+    limits: { ...DEFAULTS.limits, ...readLimits(limits, 'health') },
+  }
+}
+
+function readEvery(every: Duration): number {
+  const ms = readDuration(every, 'health.every')
+  if (ms >= 1_000 && ms <= 3_600_000) return ms
+  throw new HoldfastError('HF_BAD_OPTION', `health.every is ${ms} ms; it must be from 1s to 1h.`)
+}

@@ -1,0 +1,175 @@
+/** `hf.workers`: workers that are defined by name, started and stopped together, and seen by the whole fleet. */
+import type { Core } from '../client/core.ts'
+import { HoldfastError } from '../errors.ts'
+import { readName } from '../job/name.ts'
+import { show } from '../job/show.ts'
+import { toError } from '../job/settlement.ts'
+import type { Duration } from '../std/duration.ts'
+import { readWorkOptions, type WorkOptions } from '../worker/options.ts'
+import type { WorkerVerdict } from './health.ts'
+import type { WorkerStatus } from './status.ts'
+
+interface StopOptions {
+  /** How long running jobs may finish. @default the worker's grace */
+  readonly drain?: Duration
+}
+
+/** `hf.workers` */
+export interface Workers<Q extends string = string> {
+  /** Says what a worker of this name is; start() makes one of it. The options are those of hf.work(). */
+  define(name: string, options?: Omit<WorkOptions<Q>, 'name'>): void
+  /**
+   * Starts all that are defined, or one; those that run already go on. Where one cannot be started, those that this call
+   * has started are stopped again, and its error is thrown.
+   */
+  start(name?: string): Promise<void>
+  /** Stops all that are defined, or one. They stay defined. */
+  stop(options?: StopOptions): Promise<void>
+  stop(name: string, options?: StopOptions): Promise<void>
+  /** Every worker that runs on this store, in this process and in others. */
+  status(): Promise<readonly WorkerStatus[]>
+}
+
+/** What it needs of a running worker. */
+export interface Startable {
+  readonly id: string
+  stop(options?: StopOptions): Promise<void>
+}
+
+export interface WorkerBookParts {
+  readonly core: Core
+  readonly startWorker: (options: WorkOptions) => Promise<Startable>
+  /** Whether the worker of this id runs, and is not about to stop. */
+  readonly isRunning: (id: string) => boolean
+  readonly status: () => Promise<readonly WorkerStatus[]>
+}
+
+interface Entry {
+  readonly name: string
+  readonly options: WorkOptions
+  worker?: Startable | undefined
+  starting?: Promise<void> | undefined
+  /** Why it does not run although it was to be started. */
+  problem?: string | undefined
+}
+
+export class WorkerBook implements Workers {
+  readonly #parts: WorkerBookParts
+  readonly #entries = new Map<string, Entry>()
+
+  constructor(parts: WorkerBookParts) {
+    this.#parts = parts
+  }
+
+  define(name: string, options: Omit<WorkOptions, 'name'> = {}): void {
+    readName(name, 'worker')
+    if (this.#entries.has(name))
+      throw new HoldfastError('HF_DUPLICATE_WORKER', `There is already a worker named "${name}".`)
+    const named = { ...options, name }
+    inContext(name, () => this.#refuseBad(named))
+    this.#entries.set(name, { name, options: named })
+  }
+
+  async start(name?: string): Promise<void> {
+    const chosen = this.#choose(name)
+    if (chosen.length === 0) throw new HoldfastError('HF_UNKNOWN_WORKER', 'No worker is defined.')
+    const started: Entry[] = []
+    const starts = chosen.map(async (entry) => {
+      if (await this.#start(entry)) started.push(entry)
+    })
+    const failed = (await Promise.allSettled(starts)).find((start) => start.status === 'rejected')
+    if (failed === undefined) return
+    await Promise.allSettled(started.map((entry) => this.#stop(entry, {})))
+    for (const entry of started) entry.problem = 'It was stopped, because another could not be started.'
+    throw toError(failed.reason)
+  }
+
+  async stop(nameOrOptions: string | StopOptions = {}, options: StopOptions = {}): Promise<void> {
+    const [name, how] =
+      typeof nameOrOptions === 'string' ? [nameOrOptions, options] : [undefined, nameOrOptions]
+    await Promise.all(this.#choose(name).map((entry) => this.#stop(entry, how)))
+  }
+
+  status(): Promise<readonly WorkerStatus[]> {
+    return this.#parts.status()
+  }
+
+  /** Those that were to be started and do not run. */
+  missing(): readonly WorkerVerdict[] {
+    return [...this.#entries.values()].flatMap(({ name, problem }) =>
+      problem === undefined ? [] : [{ name, id: null, healthy: false, problems: [problem] }],
+    )
+  }
+
+  #choose(name: string | undefined): readonly Entry[] {
+    const names = [...this.#entries.keys()]
+    if (name === undefined) return [...this.#entries.values()]
+    const entry = this.#entries.get(name)
+    if (entry !== undefined) return [entry]
+    const hint = `Define it first, or use one of: ${names.join(', ')}.`
+    throw new HoldfastError(
+      'HF_UNKNOWN_WORKER',
+      `There is no worker named ${show(name)}.`,
+      names.length === 0 ? {} : { hint },
+    )
+  }
+
+  /** Whether it was this call that started it. */
+  async #start(entry: Entry): Promise<boolean> {
+    if (entry.starting !== undefined) {
+      await entry.starting
+      return false
+    }
+    if (entry.worker !== undefined && this.#parts.isRunning(entry.worker.id)) return false
+    entry.starting = this.#launch(entry)
+    try {
+      await entry.starting
+      return true
+    } finally {
+      entry.starting = undefined
+    }
+  }
+
+  async #launch(entry: Entry): Promise<void> {
+    // One that is being stopped, by stop() or by its signal, ends first.
+    await entry.worker?.stop()
+    entry.problem = undefined
+    try {
+      entry.worker = await this.#parts.startWorker(entry.options)
+    } catch (error) {
+      entry.problem = `It could not be started: ${toError(error).message}`
+      throw named(entry.name, error)
+    }
+  }
+
+  async #stop(entry: Entry, how: StopOptions): Promise<void> {
+    await entry.starting?.catch(() => undefined)
+    entry.problem = undefined
+    await entry.worker?.stop(how)
+  }
+
+  /** What cannot work is refused when it is written; jobs may still be defined between here and start(). */
+  #refuseBad(options: WorkOptions): void {
+    try {
+      readWorkOptions(this.#parts.core, options)
+    } catch (error) {
+      const mayCome = error instanceof HoldfastError && /^HF_NO_(JOBS|HANDLER)$/.test(error.code)
+      if (!mayCome) throw error
+    }
+  }
+}
+
+function inContext(name: string, read: () => void): void {
+  try {
+    read()
+  } catch (error) {
+    throw named(name, error)
+  }
+}
+
+/** Names the worker in whatever its options or its start raise. */
+function named(name: string, thrown: unknown): Error {
+  if (!(thrown instanceof HoldfastError)) return toError(thrown)
+  const { code, message, hint } = thrown
+  return new HoldfastError(code, `Worker "${name}": ${message}`, { hint, cause: thrown })
+}
