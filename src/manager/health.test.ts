@@ -151,7 +151,8 @@ describe('the rounds', () => {
     hf.job({ name: 'job', run: () => undefined })
     const workers = await Promise.all([hf.work(), hf.work(), hf.work()])
     await world.advance(60_000)
-    expect(line.callsTo('admin.queues')).toHaveLength(2)
+    // Two of them, and two of the watch over dead letters.
+    expect(line.callsTo('admin.queues')).toHaveLength(4)
     expect(line.callsTo('notes.put')).toHaveLength(9)
     await world.run(Promise.all(workers.map((worker) => worker.stop())))
     expect(line.callsTo('notes.remove')).toHaveLength(3)

@@ -34,4 +34,13 @@ export class Bell {
     this.#rung = false
     return rang
   }
+
+  /** Until the fact holds, which is looked at whenever the bell rings, or until the deadline. */
+  async until(fact: () => boolean, deadlineMs: () => number): Promise<void> {
+    while (!fact()) {
+      const leftMs = deadlineMs() - this.#clock.monotonicMs()
+      if (leftMs <= 0) return
+      await this.wait(leftMs)
+    }
+  }
 }

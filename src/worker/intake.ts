@@ -22,13 +22,12 @@ interface QueueIntake {
   claiming: number
 }
 
-/** What there is room for. */
-export interface Room {
-  readonly slots: number
+/** What is claimed and not started. */
+interface Claimed {
   /** Plain jobs that wait for a slot. */
   readonly inLine: number
   /** What batch handlers take of this queue, beyond that. */
-  readonly batches: (queue: string) => BatchRoom
+  room(queue: string): BatchRoom
 }
 
 export interface Claim {
@@ -80,15 +79,15 @@ export class Intake {
   }
 
   /** What to claim now; null for nothing. */
-  next(room: Room, suspects: boolean, nowMs: number): Claim | null {
+  next(slots: number, claimed: Claimed, suspects: boolean, nowMs: number): Claim | null {
     const ahead = this.#prefetch(nowMs)
-    const plain = plainWanted(room.slots, ahead, room.inLine + this.#claiming)
+    const plain = plainWanted(slots, ahead, claimed.inLine + this.#claiming)
     let queue: QueueIntake | undefined
     let limit = 0
     for (const one of this.#queues) {
       if (one.dry || (queue !== undefined && one.served >= queue.served)) continue
-      const { perSlot, gathered } = room.batches(one.name)
-      const batched = perSlot === 0 ? 0 : batchedWanted(room.slots * perSlot, ahead, gathered + one.claiming)
+      const { perSlot, gathered } = claimed.room(one.name)
+      const batched = perSlot === 0 ? 0 : batchedWanted(slots * perSlot, ahead, gathered + one.claiming)
       if (plain <= 0 && batched <= 0) continue
       queue = one
       limit = Math.min(Math.max(plain, batched), this.#batchSize)

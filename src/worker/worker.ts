@@ -23,6 +23,7 @@ import { execute, outcomeOfAbort } from './execute.ts'
 import type { WorkerHealth } from './health.ts'
 import { Intake, type Claim } from './intake.ts'
 import type { WorkerSettings } from './options.ts'
+import { Pace } from './pace.ts'
 import { Reporter } from './reporter.ts'
 import { Session } from './session.ts'
 import { Outbox, policyOf, settle, tellSettled, timeoutOf } from './settling.ts'
@@ -46,6 +47,7 @@ export class Worker {
   readonly #intake: Intake
   readonly #reporter: Reporter
   readonly #timeouts: Timeouts
+  readonly #pace: Pace
   readonly #backoff: Backoff
   readonly #calls: CallLoop
   /** Rung whenever stop() may have got what it waits for. */
@@ -56,9 +58,6 @@ export class Worker {
   #taken = 0
   readonly #outbox = new Outbox()
   #suspectsHeld = 0
-  #claimsPausedUntilMs = 0
-  #nextPollMs = 0
-  #lastPollMs = 0
   #phase: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
   /** Given back since the stop began. */
   #released = 0
@@ -71,6 +70,7 @@ export class Worker {
   constructor(core: Core, settings: WorkerSettings) {
     this.#core = core
     this.#settings = settings
+    this.#pace = new Pace(core.clock, core.random, settings.pollMs)
     this.#backoff = new Backoff(core.clock, core.random)
     this.#calls = new CallLoop({
       clock: core.clock,
@@ -114,7 +114,7 @@ export class Worker {
     }
     this.#unwatch = watchUnhandledRejections()
     this.#phase = 'running'
-    this.#lastPollMs = this.#now()
+    this.#pace.answered()
     this.#loop = this.#calls.run()
     const { name, weights, concurrency } = this.#settings
     const queues = [...weights.keys()]
@@ -135,13 +135,13 @@ export class Worker {
   #idleMs(): number {
     const nowMs = this.#now()
     const backlogMs = this.#backlog.dueMs(nowMs, GIVE_BACK_MS)
-    const pauseEndsMs = this.#claimsPausedUntilMs > nowMs ? this.#claimsPausedUntilMs : Infinity
-    return Math.max(1, Math.min(this.#nextPollMs, backlogMs, pauseEndsMs) - nowMs)
+    return Math.max(1, Math.min(this.#pace.nextMs, backlogMs) - nowMs)
   }
 
   async #call(): Promise<void> {
     const begunMs = this.#now()
-    const polls = this.#pollWhenDue()
+    const polls = this.#pace.pollIsDue()
+    if (polls) this.#intake.poll()
     if (this.#phase === 'running') this.#startWaiting()
     this.#giveBackStale()
     const settles = this.#outbox.take()
@@ -155,8 +155,8 @@ export class Worker {
         .cycle(requests, claim?.request ?? null)
         .finally(() => this.#intake.landed(claim))
       this.#backoff.reset()
-      this.#lastPollMs = this.#now()
-      this.tally.count(settles, answer.settled, this.#lastPollMs)
+      this.#pace.answered()
+      this.tally.count(settles, answer.settled, this.#pace.answeredMs)
       settles.forEach((pending, index) => tellSettled(this.#core, pending, answer.settled[index] ?? 'lost'))
       if (claim !== null && answer.alive) this.#intake.answered(claim, answer.leases)
       for (const lease of answer.leases) this.#receive(lease)
@@ -173,22 +173,9 @@ export class Worker {
   // ── claim ──────────────────────────────────────────────────────────────────
 
   #nextClaim(): Claim | null {
-    const nowMs = this.#now()
-    if (this.#phase !== 'running' || nowMs < this.#claimsPausedUntilMs) return null
-    const room = {
-      slots: this.#settings.concurrency - this.#taken,
-      inLine: this.#backlog.inLine,
-      batches: (queue: string) => this.#backlog.room(queue),
-    }
-    return this.#intake.next(room, this.#suspectsHeld === 0, nowMs)
-  }
-
-  #pollWhenDue(): boolean {
-    const nowMs = this.#now()
-    if (nowMs < this.#nextPollMs) return false
-    this.#intake.poll()
-    this.#nextPollMs = nowMs + this.#settings.pollMs * (0.9 + this.#core.random.float() * 0.2)
-    return true
+    if (this.#phase !== 'running' || this.#pace.paused) return null
+    const slots = this.#settings.concurrency - this.#taken
+    return this.#intake.next(slots, this.#backlog, this.#suspectsHeld === 0, this.#now())
   }
 
   #receive(lease: Lease): void {
@@ -314,7 +301,7 @@ export class Worker {
   }
 
   #slowDown(attempt: Attempt): void {
-    this.#claimsPausedUntilMs = this.#now() + EXHAUSTED_PAUSE_MS
+    this.#pace.pause(EXHAUSTED_PAUSE_MS)
     const { name: job } = attempt.job
     this.#core.events.emit('worker.slowed', { worker: this.id, pauseMs: EXHAUSTED_PAUSE_MS, job })
   }
@@ -344,7 +331,7 @@ export class Worker {
 
   health(): WorkerHealth {
     const { pollMs, callTimeoutMs, concurrency } = this.#settings
-    const lastPollMsAgo = this.#now() - this.#lastPollMs
+    const lastPollMsAgo = this.#now() - this.#pace.answeredMs
     return {
       healthy: this.#phase === 'running' && lastPollMsAgo <= 2 * pollMs + callTimeoutMs,
       lastPollMsAgo,
@@ -375,20 +362,20 @@ export class Worker {
     this.#core.events.emit('worker.stopping', { worker: this.id, running: this.#running.size })
     this.#releaseWaiting()
     this.#calls.ring()
-    await this.#until(
+    await this.#stopBell.until(
       () => this.#running.size === 0,
       () => this.#drainUntilMs,
     )
     for (const attempt of this.#running) attempt.stop('shutdown', 'The worker is shutting down.')
     const patienceMs = this.#now() + Math.min(ABORT_GRACE_MS, this.#settings.graceMs)
-    await this.#until(
+    await this.#stopBell.until(
       () => this.#running.size === 0,
       () => patienceMs,
     )
     for (const attempt of this.#open()) this.#giveUp(attempt, attempt.abortedFor ?? 'shutdown')
     this.#calls.ring()
     const writtenByMs = this.#now() + 2 * this.#settings.callTimeoutMs
-    await this.#until(
+    await this.#stopBell.until(
       () => this.#outbox.isDone,
       () => writtenByMs,
     )
@@ -405,14 +392,6 @@ export class Worker {
     // What was said too late to be told.
     this.#reporter.take()
     await this.#session.stop()
-  }
-
-  async #until(done: () => boolean, deadlineMs: () => number): Promise<void> {
-    while (!done()) {
-      const leftMs = deadlineMs() - this.#now()
-      if (leftMs <= 0) return
-      await this.#stopBell.wait(leftMs)
-    }
   }
 
   #now(): number {
