@@ -112,7 +112,7 @@ function readDue(options: NewJobOptions): Due {
   return NOW
 }
 
-function readEnvelope(options: NewJobOptions, inherited: Inherited | undefined): Envelope {
+export function readEnvelope(options: NewJobOptions, inherited: Inherited | undefined): Envelope {
   const { tags, retry, timeout, correlationId, metadata } = options
   const given = retry !== undefined || timeout !== undefined || correlationId !== undefined
   const plain = !given && tags === undefined && metadata === undefined && inherited === undefined
