@@ -1,20 +1,31 @@
 /** holdfast(): composes all the parts into the object that users hold. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { Core } from './client/core.ts'
+import { eventObject } from './client/event.ts'
+import type {
+  DomainEvent,
+  Subscriber,
+  SubscriberByName,
+  SubscriberWithRun,
+  To,
+} from './client/event-types.ts'
 import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
 import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './client/options.ts'
 import type { Schedules } from './client/schedules.ts'
+import type { Subscriptions } from './client/subscriptions.ts'
 import type {
   Contract,
   ContractOptions,
   Item,
   Job,
   JobWithRun,
+  JsonInput,
   Raw,
   Returned,
   TxOptions,
 } from './client/types.ts'
 import { HoldfastError } from './errors.ts'
+import { readSubscriber } from './flow/subscriber.ts'
 import type { RunFunction } from './job/context.ts'
 import { readDefinition, readQueue, type RawDefinition } from './job/definition.ts'
 import type { Events } from './job/events.ts'
@@ -50,6 +61,18 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   >(
     definition: ContractOptions<N, S, O, Q>,
   ): Contract<N, S, O, Q, Ctx>
+  /** Defines a domain event: its name, and the schema of its data. */
+  event<const N extends string, S extends StandardSchemaV1 | undefined = undefined>(
+    name: N,
+    schema?: S & JsonInput<S>,
+  ): DomainEvent<N, S>
+  /** Defines a job that runs for each event that it is subscribed to. */
+  subscribe<const N extends string, const T extends To, R = void>(
+    definition: SubscriberWithRun<N, T, Q, Ctx, R>,
+  ): Subscriber<N, T, Returned<R>, Q>
+  subscribe<const N extends string, const T extends To>(
+    definition: SubscriberByName<N, T, Q, Ctx>,
+  ): Subscriber<N, T, unknown, Q>
   /** Adds code around the handlers of all jobs that are defined through the result. */
   use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E>
   /** Enqueues different jobs in one step: all of them or none. At most 1,000. */
@@ -67,6 +90,8 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   resume(queue: Q): Promise<void>
   /** What is enqueued again and again: list, look ahead, pause, run at once, remove. */
   readonly schedules: Schedules
+  /** Who is subscribed to which events, in whichever process: list, remove. */
+  readonly subscriptions: Subscriptions
   /** What waits, runs and has ended, queue by queue. */
   queues(): Promise<readonly QueueStatus[]>
   /** Stops the workers and gives the store back. */
@@ -146,6 +171,28 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     return sealJob(core, { ...job, implement }) as object as Contract<N, S, O, Q, Ctx>
   }
 
+  event<const N extends string, S extends StandardSchemaV1 | undefined = undefined>(
+    name: N,
+    schema?: S & JsonInput<S>,
+  ): DomainEvent<N, S> {
+    return eventObject(this.#hub.core, name, schema) as object as DomainEvent<N, S>
+  }
+
+  subscribe<const N extends string, const T extends To, R = unknown>(
+    definition: SubscriberWithRun<N, T, Q, Ctx, R> | SubscriberByName<N, T, Q, Ctx>,
+  ): Subscriber<N, T, Returned<R>, Q> {
+    const { core } = this.#hub
+    const { subscriptions } = core
+    const read = readSubscriber(definition)
+    const job = this.#define(read.job, { needsHandler: true })
+    subscriptions.declare(job.name, read.patterns)
+    return sealJob(core, {
+      ...job,
+      subscribe: () => subscriptions.put(job.name),
+      unsubscribe: () => subscriptions.remove(job.name),
+    }) as object as Subscriber<N, T, Returned<R>, Q>
+  }
+
   #define(definition: object, { needsHandler }: { needsHandler: boolean }): UntypedJob {
     const { core } = this.#hub
     const { retry, jobTimeoutMs: timeoutMs } = core.settings
@@ -223,6 +270,10 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
 
   get schedules(): Schedules {
     return this.#hub.core.schedules
+  }
+
+  get subscriptions(): Subscriptions {
+    return this.#hub.core.subscriptions
   }
 
   async queues(): Promise<readonly QueueStatus[]> {

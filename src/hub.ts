@@ -90,6 +90,7 @@ export class Hub {
     await this.#start(worker)
     this.#refuseWhenClosed('start a worker')
     await this.core.schedules.putDeclared(settings.jobs.keys())
+    await this.core.subscriptions.putDeclared(settings.jobs.keys())
     this.#maintain(settings.leaseMs)
     const stop: RunningWorker['stop'] = async (how) => {
       await worker.stop(how)

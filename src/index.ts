@@ -1,8 +1,12 @@
 /** `holdfast`: the public surface, name by name. */
 export { holdfast, type Holdfast, type Options } from './holdfast.ts'
 export type { RunningWorker } from './hub.ts'
+export type { DomainEvent, PublishOptions, Subscriber } from './client/event-types.ts'
+export type { Published } from './client/fan-out.ts'
+export type { PublishedCounts } from './client/publisher.ts'
 export type { Handle, JobUpdate } from './client/handle.ts'
 export type { Schedule, Schedules } from './client/schedules.ts'
+export type { Subscription, Subscriptions } from './client/subscriptions.ts'
 export type { KeepOptions, QueueConfig } from './client/options.ts'
 export type { AnyJob, Contract, EnqueueOptions, Item, Job, Jsonify, Tx, TxOptions } from './client/types.ts'
 export {
@@ -13,6 +17,7 @@ export {
   HoldfastError,
   InvalidInputError,
   PartialEnqueueError,
+  PartialPublishError,
   ResourcesExhausted,
   RetryIn,
   whyAborted,
@@ -23,6 +28,7 @@ export {
 } from './errors.ts'
 export { chain, type Pass, type Processor } from './flow/chain.ts'
 export type { CommitTx, JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
+export type { ReceivedEvent } from './job/domain-event.ts'
 export type { Instant } from './job/duration.ts'
 export type { Events } from './job/events.ts'
 export type { FailureKind } from './job/failure.ts'

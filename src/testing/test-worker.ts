@@ -49,11 +49,17 @@ export class TestWorker {
   }
 
   async start(): Promise<void> {
+    await this.#register()
+    const names = this.#core.registry.all().map(({ name }) => name)
+    await this.#core.schedules.putDeclared(names)
+    await this.#core.subscriptions.putDeclared(names)
+  }
+
+  async #register(): Promise<void> {
     // Time jumps by years in tests, and nobody but this worker is there to rescue it.
     await this.#core.connection.call('start the test queue', (store) =>
       store.register(this.#worker, 100 * YEAR_MS),
     )
-    await this.#core.schedules.putDeclared(this.#core.registry.all().map(({ name }) => name))
   }
 
   stop(): void {
@@ -182,7 +188,7 @@ export class TestWorker {
     const { store } = this.#core.connection
     await store.retire(this.#worker)
     this.#worker = this.#core.ids.worker()
-    await this.start()
+    await this.#register()
     await store.upkeep.rescue(MAX_BATCH)
   }
 

@@ -211,6 +211,7 @@ function storeOver(real: Store, line: Line, clock: ProcessClock, extras: Pick<St
     ...extras,
     upkeep: wrap(real.upkeep, 'upkeep.'),
     schedules: wrap(real.schedules, 'schedules.'),
+    notes: wrap(real.notes, 'notes.'),
     admin: wrap(real.admin, 'admin.'),
     subscribe: async (listener) => {
       const hear = (hint: WakeUp): void => {
