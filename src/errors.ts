@@ -15,6 +15,12 @@ export const ERROR_HINTS = {
   HF_BAD_FILTER:
     'Say which dead letters are meant: by ids, queues, jobs, fingerprints, since or until; { all: true } for all.',
   HF_NO_SCHEDULE: 'Somebody removed it; make it again with job.schedule().',
+  HF_BAD_EVENT: "Name events by parts of letters, digits, _ and -, with dots between: 'pull_request.merged'.",
+  HF_BAD_PATTERN:
+    "Use parts of letters, digits, _ and -, with dots between; '*' stands for one part, '**' at the end for one or more.",
+  HF_DUPLICATE_EVENT: 'Define each event once, and import it where it is published or subscribed to.',
+  HF_TOO_MANY_SUBSCRIBERS:
+    'Unsubscribe those that are no more (hf.subscriptions), or let one subscriber publish on to the others.',
   HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',
   HF_UNKNOWN_JOB: 'Register the job in this worker, or route it to a queue that this worker does not read.',
@@ -24,12 +30,14 @@ export const ERROR_HINTS = {
   HF_DUPLICATE_WORKER: 'Give each worker a name of its own, or define it once.',
   HF_DUPLICATE_CHECK: 'Give each check a name of its own, or remove the other one first.',
   HF_BAD_MODULE: 'Check the path and that the module loads on its own.',
-  HF_INVALID_INPUT: "Correct the input; the issues name the paths that the job's schema refused.",
+  HF_INVALID_INPUT: 'Correct the input; the issues name the paths that the schema refused.',
   HF_INVALID_OUTPUT: "Correct the implementation, or the contract's `output`.",
   HF_NOT_JSON: 'Pass only what JSON can hold; the message names the path and what to pass instead.',
   HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it.',
   HF_PARTIAL_ENQUEUE:
     'Everything else that was read is enqueued: correct the inputs listed in `failures` and enqueue those again, and all from `stoppedAt` on.',
+  HF_PARTIAL_PUBLISH:
+    'Every other event that was read is published: correct those listed in `failures` and publish them again, and all from `stoppedAt` on.',
   HF_STORE_UNREACHABLE:
     'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
   HF_STORE_LOCKED:
@@ -110,14 +118,9 @@ export class PartialEnqueueError extends HoldfastError {
     counts: { inserted: number; duplicates: number; failed: number; stoppedAt?: number | null },
     failures: readonly EnqueueFailure[],
   ) {
-    const first = failures[0]
-    const example =
-      first === undefined ? '' : ` First, at index ${first.index}: ${sentence(first.error.message)}`
     const { stoppedAt = null } = counts
-    const stop = stoppedAt === null ? '' : ` Reading stopped at index ${stoppedAt}, because the store failed.`
-    super('HF_PARTIAL_ENQUEUE', `${counts.failed} of the jobs could not be enqueued.${example}${stop}`, {
-      cause: first?.error,
-    })
+    const what = `${counts.failed} of the jobs could not be enqueued.`
+    super('HF_PARTIAL_ENQUEUE', what + inFull(failures[0], stoppedAt), { cause: failures[0]?.error })
     this.inserted = counts.inserted
     this.duplicates = counts.duplicates
     this.failed = counts.failed
@@ -126,18 +129,49 @@ export class PartialEnqueueError extends HoldfastError {
   }
 }
 
+/** Some of many events were refused or not written; all others that were read are published. */
+export class PartialPublishError extends HoldfastError {
+  override readonly name = 'PartialPublishError'
+  readonly published: number
+  /** How many failed; `failures` lists the first 1,000 of them by index. */
+  readonly failed: number
+  readonly failures: readonly EnqueueFailure[]
+  /** Where reading stopped because the store failed: no event from this index on is published. Null where all were read. */
+  readonly stoppedAt: number | null
+
+  constructor(
+    counts: { published: number; failed: number; stoppedAt: number | null },
+    failures: readonly EnqueueFailure[],
+  ) {
+    const what = `${counts.failed} of the events could not be published.`
+    super('HF_PARTIAL_PUBLISH', what + inFull(failures[0], counts.stoppedAt), { cause: failures[0]?.error })
+    this.published = counts.published
+    this.failed = counts.failed
+    this.failures = failures
+    this.stoppedAt = counts.stoppedAt
+  }
+}
+
+/** The first failure as an example, and where the reading stopped. */
+function inFull(first: EnqueueFailure | undefined, stoppedAt: number | null): string {
+  const example =
+    first === undefined ? '' : ` First, at index ${first.index}: ${sentence(first.error.message)}`
+  const stop = stoppedAt === null ? '' : ` Reading stopped at index ${stoppedAt}, because the store failed.`
+  return example + stop
+}
+
 export interface InputIssue {
   /** Dotted path into the input; empty where the input as a whole is meant. */
   readonly path: string
   readonly message: string
 }
 
-/** A job's schema refused an input, at the enqueue or (after a deploy) before the handler. */
+/** The schema of a job or an event refused an input, at the enqueue or (after a deploy) before the handler. */
 export class InvalidInputError extends HoldfastError {
   override readonly name = 'InvalidInputError'
   readonly issues: readonly InputIssue[]
 
-  constructor(jobName: string, issues: readonly InputIssue[]) {
+  constructor(name: string, issues: readonly InputIssue[], of: 'job' | 'event' = 'job') {
     const listed = issues
       .slice(0, 5)
       // Some libraries name the path in the message themselves.
@@ -146,7 +180,8 @@ export class InvalidInputError extends HoldfastError {
       )
     const more = issues.length > listed.length ? `; and ${issues.length - listed.length} more` : ''
     const reasons = sentence(`${listed.join('; ')}${more}`)
-    super('HF_INVALID_INPUT', `The input of job "${jobName}" is not valid. ${reasons}`)
+    const what = of === 'job' ? `The input of job "${name}"` : `The data of event "${name}"`
+    super('HF_INVALID_INPUT', `${what} is not valid. ${reasons}`)
     this.issues = issues
   }
 }

@@ -2,9 +2,18 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { Core } from './client/core.ts'
 import { deadLetters, type DeadLetters } from './client/dead-letters.ts'
+import { eventObject } from './client/event.ts'
+import type {
+  DomainEvent,
+  Subscriber,
+  SubscriberByName,
+  SubscriberWithRun,
+  To,
+} from './client/event-types.ts'
 import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
 import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './client/options.ts'
 import type { Schedules } from './client/schedules.ts'
+import type { Subscriptions } from './client/subscriptions.ts'
 import type {
   BatchJobOptions,
   BatchReturned,
@@ -13,11 +22,13 @@ import type {
   Item,
   Job,
   JobWithRun,
+  JsonInput,
   Raw,
   Returned,
   TxOptions,
 } from './client/types.ts'
 import { HoldfastError } from './errors.ts'
+import { readSubscriber } from './flow/subscriber.ts'
 import type { RunFunction } from './job/context.ts'
 import { readDefinition, readQueue, type RawDefinition } from './job/definition.ts'
 import type { Events } from './job/events.ts'
@@ -62,6 +73,18 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   >(
     definition: ContractOptions<N, S, O, Q>,
   ): Contract<N, S, O, Q, Ctx>
+  /** Defines a domain event: its name, and the schema of its data. */
+  event<const N extends string, S extends StandardSchemaV1 | undefined = undefined>(
+    name: N,
+    schema?: S & JsonInput<S>,
+  ): DomainEvent<N, S>
+  /** Defines a job that runs for each event that it is subscribed to. */
+  subscribe<const N extends string, const T extends To, R = void>(
+    definition: SubscriberWithRun<N, T, Q, Ctx, R>,
+  ): Subscriber<N, T, Returned<R>, Q>
+  subscribe<const N extends string, const T extends To>(
+    definition: SubscriberByName<N, T, Q, Ctx>,
+  ): Subscriber<N, T, unknown, Q>
   /** Adds code around the handlers of all jobs that are defined through the result. */
   use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E>
   /** Enqueues different jobs in one step: all of them or none. At most 1,000. */
@@ -85,6 +108,8 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   readonly schedules: Schedules
   /** What failed for good: look at it, group it, replay it, discard it, handle it. */
   readonly deadLetters: DeadLetters<Q>
+  /** Who is subscribed to which events, in whichever process: list, remove. */
+  readonly subscriptions: Subscriptions
   /** What waits, runs and has ended, queue by queue. */
   queues(): Promise<readonly QueueStatus[]>
   /** Stops the workers and gives the store back. */
@@ -169,6 +194,28 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
       return sealJob(core, { ...job })
     }
     return sealJob(core, { ...job, implement }) as object as Contract<N, S, O, Q, Ctx>
+  }
+
+  event<const N extends string, S extends StandardSchemaV1 | undefined = undefined>(
+    name: N,
+    schema?: S & JsonInput<S>,
+  ): DomainEvent<N, S> {
+    return eventObject(this.#hub.core, name, schema) as object as DomainEvent<N, S>
+  }
+
+  subscribe<const N extends string, const T extends To, R = unknown>(
+    definition: SubscriberWithRun<N, T, Q, Ctx, R> | SubscriberByName<N, T, Q, Ctx>,
+  ): Subscriber<N, T, Returned<R>, Q> {
+    const { core } = this.#hub
+    const { subscriptions } = core
+    const read = readSubscriber(definition)
+    const job = this.#define(read.job, { needsHandler: true })
+    subscriptions.declare(job.name, read.patterns)
+    return sealJob(core, {
+      ...job,
+      subscribe: () => subscriptions.put(job.name),
+      unsubscribe: () => subscriptions.remove(job.name),
+    }) as object as Subscriber<N, T, Returned<R>, Q>
   }
 
   #define(definition: object, { needsHandler }: { needsHandler: boolean }): UntypedJob {
@@ -260,6 +307,10 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
 
   get deadLetters(): DeadLetters<Q> {
     return deadLetters(this.#hub.core, (definition) => void this.#define(definition, { needsHandler: true }))
+  }
+
+  get subscriptions(): Subscriptions {
+    return this.#hub.core.subscriptions
   }
 
   async queues(): Promise<readonly QueueStatus[]> {

@@ -97,6 +97,7 @@ export class Hub {
     this.#refuseWhenClosed('start a worker')
     try {
       await this.core.schedules.putDeclared(settings.jobs.keys())
+      await this.core.subscriptions.putDeclared(settings.jobs.keys())
       await declareHandler(this.core, settings.jobs.get(DEAD_LETTER_JOB))
     } catch (error) {
       // Whoever is told that it did not start has no way to stop it.

@@ -11,8 +11,12 @@ export type {
   DeadLetters,
   ReplayOptions,
 } from './client/dead-letters.ts'
+export type { DomainEvent, PublishOptions, Subscriber } from './client/event-types.ts'
+export type { Published } from './client/fan-out.ts'
+export type { PublishedCounts } from './client/publisher.ts'
 export type { Handle, JobUpdate } from './client/handle.ts'
 export type { Schedule, Schedules } from './client/schedules.ts'
+export type { Subscription, Subscriptions } from './client/subscriptions.ts'
 export type { KeepOptions, QueueConfig } from './client/options.ts'
 export type {
   AnyJob,
@@ -33,6 +37,7 @@ export {
   HoldfastError,
   InvalidInputError,
   PartialEnqueueError,
+  PartialPublishError,
   ResourcesExhausted,
   RetryIn,
   whyAborted,
@@ -44,6 +49,7 @@ export {
 export { chain, type Pass, type Processor } from './flow/chain.ts'
 export type { AdaptiveSize, BatchOptions } from './job/batch.ts'
 export type { BatchContext, CommitTx, JobInfo, Logger, RunContext, Snooze } from './job/context.ts'
+export type { ReceivedEvent } from './job/domain-event.ts'
 export type { Instant } from './job/duration.ts'
 export type { Events } from './job/events.ts'
 export type { FailureKind } from './job/failure.ts'

@@ -11,8 +11,10 @@ import type { Store } from '../stores/store.ts'
 import { Connection } from './connection.ts'
 import { Enqueuer } from './enqueuer.ts'
 import type { HoldfastSettings } from './options.ts'
+import { Publisher } from './publisher.ts'
 import { JobRegistry } from './registry.ts'
 import { ScheduleBook } from './schedules.ts'
+import { SubscriptionBook } from './subscriptions.ts'
 
 /** What tests exchange: the world that a Holdfast lives in. */
 export interface World {
@@ -26,6 +28,9 @@ export class Core {
   readonly events: Emitter<Events>
   readonly registry = new JobRegistry()
   readonly schedules = new ScheduleBook(this)
+  readonly subscriptions = new SubscriptionBook(this)
+  /** Of the domain events that are defined here. */
+  readonly eventNames = new Set<string>()
   #parts: Parts
 
   constructor(world: World, settings: HoldfastSettings, events: Emitter<Events>) {
@@ -52,6 +57,10 @@ export class Core {
 
   get enqueuer(): Enqueuer {
     return this.#parts.enqueuer
+  }
+
+  get publisher(): Publisher {
+    return this.#parts.publisher
   }
 
   /** Whether nothing is kept of a completed job. */
@@ -91,12 +100,9 @@ export class Core {
     const ids = makeIds(clock, world.random)
     const { events } = this
     const { queues } = this.settings
-    return {
-      world,
-      connection,
-      ids,
-      enqueuer: new Enqueuer({ connection, clock, ids, events, queues, timeoutMs }),
-    }
+    const enqueuer = new Enqueuer({ connection, clock, ids, events, queues, timeoutMs })
+    const publisher = new Publisher({ connection, enqueuer, clock, ids, events, timeoutMs })
+    return { world, connection, ids, enqueuer, publisher }
   }
 }
 
@@ -105,4 +111,5 @@ interface Parts {
   readonly connection: Connection
   readonly ids: Ids
   readonly enqueuer: Enqueuer
+  readonly publisher: Publisher
 }

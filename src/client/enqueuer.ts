@@ -3,21 +3,22 @@
  * enqueues travel together; a flush whose answer was lost is repeated under its own id, so it is written once. What is
  * enqueued in a transaction of the caller's goes alone and once.
  */
-import { HoldfastError, PartialEnqueueError, type EnqueueFailure } from '../errors.ts'
+import { HoldfastError, PartialEnqueueError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { Events } from '../job/events.ts'
 import type { Ids } from '../job/ids.ts'
 import { newJob, type NewJobOptions, type QueueRules } from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { NewJob } from '../job/record.ts'
-import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
+import { chunksOf } from '../std/chunks.ts'
 import type { Clock } from '../std/clock.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Transactions } from '../stores/store.ts'
 import type { Connection } from './connection.ts'
 import { currentJob } from './current-job.ts'
+import { Failures } from './failures.ts'
 
 export interface EnqueuerParts {
   readonly connection: Connection
@@ -47,7 +48,6 @@ type Batch = { readonly index: number; readonly job: NewJob }[]
 const MAX_FLUSHES_IN_FLIGHT = 2
 /** Of one enqueueMany, whose flushes are full anyway. */
 const MAX_FULL_FLUSHES_IN_FLIGHT = 4
-const MAX_LISTED_FAILURES = 1_000
 
 export class Enqueuer {
   readonly #parts: EnqueuerParts
@@ -71,7 +71,7 @@ export class Enqueuer {
       this.#parts.connection.store.transactions?.refuseInside?.('enqueue without { tx }')
       return this.#batcher.add(await this.#prepare(item))
     }
-    this.#transactions()
+    this.transactions()
     const [answer] = await this.#flushIn(tx, [await this.#prepare(item)])
     return answer as EnqueueAnswer
   }
@@ -95,9 +95,19 @@ export class Enqueuer {
     return this.#batcher.add(job)
   }
 
+  /** Writes jobs that are made already, in one step. @default timeoutMs is that of any enqueue */
+  write(jobs: readonly NewJob[], timeoutMs?: number): Promise<readonly EnqueueAnswer[]> {
+    return this.#flush(jobs, timeoutMs)
+  }
+
+  /** The same in a transaction of the caller's. */
+  writeIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
+    return this.#flushIn(tx, jobs)
+  }
+
   /** All in one step: if one of them is refused, nothing is written. */
   async together(items: readonly EnqueueItem[], tx?: unknown): Promise<readonly EnqueueAnswer[]> {
-    if (tx !== undefined) this.#transactions()
+    if (tx !== undefined) this.transactions()
     if (items.length === 0) return []
     if (items.length > MAX_BATCH) {
       throw new HoldfastError('HF_BAD_OPTION', `${items.length} jobs are too many for one step.`, {
@@ -121,7 +131,7 @@ export class Enqueuer {
     onEnqueued: (answer: EnqueueAnswer, index: number) => void,
     tx?: unknown,
   ): Promise<ManyCounts> {
-    if (tx !== undefined) this.#transactions()
+    if (tx !== undefined) this.transactions()
     this.#refuseOptions(definition, options)
     const tally = new Tally(onEnqueued)
     const batches = this.#batches(definition, inputs, options, tally)
@@ -138,25 +148,25 @@ export class Enqueuer {
   ): AsyncGenerator<Batch> {
     let index = 0
     try {
-      for await (const chunk of chunksOf(inputs)) {
+      for await (const chunk of chunksOf<unknown>(inputs, MAX_BATCH)) {
         const batch: Batch = []
         for (const input of chunk) {
           try {
             const job = this.#prepare({ definition, input, options })
             batch.push({ index, job: job instanceof Promise ? await job : job })
           } catch (error) {
-            tally.failed(index, error)
+            tally.failures.add(index, error)
           }
           index++
         }
         if (batch.length > 0) yield batch
-        if (tally.storeFailed) {
-          tally.stoppedAt = index
+        if (tally.failures.storeFailed) {
+          tally.failures.stoppedAt = index
           break
         }
       }
     } catch (error) {
-      tally.failed(index, error)
+      tally.failures.add(index, error)
     }
   }
 
@@ -185,8 +195,8 @@ export class Enqueuer {
     try {
       tally.written(batch, await this.#flush(batch.map(({ job }) => job)))
     } catch (error) {
-      tally.storeFailed = true
-      for (const { index } of batch) tally.failed(index, error)
+      tally.failures.storeFailed = true
+      for (const { index } of batch) tally.failures.add(index, error)
     }
   }
 
@@ -219,10 +229,11 @@ export class Enqueuer {
     return newJob({ id: ids.job(), definition, input, payload, options, queues, inherited })
   }
 
-  async #flush(jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
+  async #flush(jobs: readonly NewJob[], timeoutMs?: number): Promise<readonly EnqueueAnswer[]> {
     const { connection, ids, events } = this.#parts
     const flush = { id: ids.flush(), jobs }
-    const answers = await connection.persist(`enqueue ${describe(jobs)}`, (store) => store.enqueue(flush))
+    const doing = `enqueue ${describe(jobs)}`
+    const answers = await connection.persist(doing, (store) => store.enqueue(flush), timeoutMs)
     refuseCount(answers.length, jobs.length)
     if (events.has('job.enqueued')) {
       jobs.forEach(({ name, queue }, index) => {
@@ -236,47 +247,19 @@ export class Enqueuer {
   /** Without a word to listeners: whether there will be such a job is for the caller to say, by its commit. */
   async #flushIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
     const { connection, ids } = this.#parts
-    const transactions = this.#transactions()
+    const transactions = this.transactions()
     const flush = { id: ids.flush(), jobs }
     const answers = await connection.lend(`enqueue ${describe(jobs)}`, () => transactions.enqueue(tx, flush))
     refuseCount(answers.length, jobs.length)
     return answers
   }
 
-  #transactions(): Transactions {
+  /** Refuses `{ tx }` where there is nothing to do it in. */
+  transactions(): Transactions {
     const { kind, transactions } = this.#parts.connection.store
     if (transactions !== undefined) return transactions
     throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
   }
-}
-
-/** Where they break off, what came before is given first. */
-async function* chunksOf(inputs: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown[]> {
-  let chunk: unknown[] = []
-  try {
-    if (Symbol.asyncIterator in inputs) {
-      for await (const input of inputs) {
-        chunk.push(input)
-        if (chunk.length === MAX_BATCH) {
-          yield chunk
-          chunk = []
-        }
-      }
-    } else {
-      // As `for await` does it, but without an await for each of a million plain values.
-      for (const input of inputs) {
-        chunk.push(input instanceof Promise ? await input : input)
-        if (chunk.length === MAX_BATCH) {
-          yield chunk
-          chunk = []
-        }
-      }
-    }
-  } catch (error) {
-    if (chunk.length > 0) yield chunk
-    throw error
-  }
-  if (chunk.length > 0) yield chunk
 }
 
 function refuseCount(answered: number, asked: number): void {
@@ -289,15 +272,10 @@ function describe(jobs: readonly NewJob[]): string {
 }
 
 class Tally {
-  /** A flush could not be written. */
-  storeFailed = false
-  /** The index from which on nothing was read any more. */
-  stoppedAt: number | null = null
+  readonly failures = new Failures()
   readonly #onEnqueued: (answer: EnqueueAnswer, index: number) => void
-  readonly #failures: EnqueueFailure[] = []
   #inserted = 0
   #duplicates = 0
-  #failed = 0
 
   constructor(onEnqueued: (answer: EnqueueAnswer, index: number) => void) {
     this.#onEnqueued = onEnqueued
@@ -312,15 +290,10 @@ class Tally {
     })
   }
 
-  failed(index: number, error: unknown): void {
-    this.#failed++
-    if (this.#failures.length < MAX_LISTED_FAILURES) this.#failures.push({ index, error: toError(error) })
-  }
-
   result(): ManyCounts {
     const counts = { inserted: this.#inserted, duplicates: this.#duplicates }
-    if (this.#failed === 0) return counts
-    const failures = this.#failures.sort((a, b) => a.index - b.index)
-    throw new PartialEnqueueError({ ...counts, failed: this.#failed, stoppedAt: this.stoppedAt }, failures)
+    const { count: failed, stoppedAt } = this.failures
+    if (failed === 0) return counts
+    throw new PartialEnqueueError({ ...counts, failed, stoppedAt }, this.failures.list())
   }
 }

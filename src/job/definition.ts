@@ -139,7 +139,7 @@ export function readQueue(queue: unknown, queues: readonly string[]): string {
   })
 }
 
-function readSchema(schema: unknown, option: string): StandardSchemaV1 | undefined {
+export function readSchema(schema: unknown, option: string): StandardSchemaV1 | undefined {
   if (schema === undefined) return undefined
   // Some libraries' schemas are functions.
   const standard =

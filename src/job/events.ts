@@ -143,5 +143,7 @@ export interface Events {
   'schedule.skipped': { readonly schedule: string; readonly job: string; readonly slots: number }
   'schedule.paused': { readonly schedule: string }
   'schedule.resumed': { readonly schedule: string }
+  /** A domain event was published that nobody subscribes to. Not of those in a caller's transaction. */
+  'event.unheard': { readonly event: string; readonly id: string }
   'listener.failed': { readonly event: string; readonly error: Error }
 }

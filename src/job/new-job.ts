@@ -118,7 +118,7 @@ export function readDue(options: Pick<NewJobOptions, 'in' | 'at'>): Due {
   return NOW
 }
 
-function readEnvelope(options: NewJobOptions, due: Due, inherited: Inherited | undefined): Envelope {
+export function readEnvelope(options: NewJobOptions, due: Due, inherited: Inherited | undefined): Envelope {
   const { tags, retry, timeout, expiresIn, correlationId, metadata } = options
   const given = retry !== undefined || timeout !== undefined || correlationId !== undefined
   const plain =

@@ -10,14 +10,20 @@ import { encodeLossy, encodeStrict, JsonRejected, type JsonLimits } from '../std
 export const PAYLOAD_LIMITS: JsonLimits = { maxBytes: 256 * 1024, maxDepth: 128 }
 
 /** JSON text of the input; an input of undefined (a job without one) is stored as null. */
-export function encodePayload(input: unknown, jobName: string, limits: JsonLimits = PAYLOAD_LIMITS): string {
+export function encodePayload(
+  input: unknown,
+  name: string,
+  limits: JsonLimits = PAYLOAD_LIMITS,
+  of: 'job' | 'event' = 'job',
+): string {
   if (input === undefined) return 'null'
   try {
     return encodeStrict(input, limits)
   } catch (error) {
     if (!(error instanceof JsonRejected)) throw error
     const code = error.overLimit ? 'HF_TOO_LARGE' : 'HF_NOT_JSON'
-    throw new HoldfastError(code, `The input of job "${jobName}" ${describe(error)}`, {
+    const what = of === 'job' ? `The input of job "${name}"` : `Event "${name}"`
+    throw new HoldfastError(code, `${what} ${describe(error)}`, {
       hint: error.fix,
       cause: error,
     })
@@ -43,10 +49,15 @@ export function encodeResult(
  * the store as null, so a schema that refuses null is asked about undefined as well: else what an optional schema took
  * at the enqueue would be refused at the run.
  */
-export function parseInput(schema: StandardSchemaV1 | undefined, value: unknown, jobName: string): unknown {
+export function parseInput(
+  schema: StandardSchemaV1 | undefined,
+  value: unknown,
+  name: string,
+  of: 'job' | 'event' = 'job',
+): unknown {
   if (schema === undefined) return value ?? undefined
   return judge(schema, value, (issues) => {
-    const refusal = new InvalidInputError(jobName, issues.map(toIssue))
+    const refusal = new InvalidInputError(name, issues.map(toIssue), of)
     if (value !== null) throw refusal
     return judge(schema, undefined, () => {
       throw refusal

@@ -65,6 +65,11 @@ export interface Transactions {
    */
   enqueue(tx: unknown, flush: Flush): Promise<readonly EnqueueAnswer[]>
   /**
+   * As `Notes.list`, as the transaction sees them. Where it is missing they are read past the transaction: that takes a
+   * connection besides the one that the transaction holds.
+   */
+  notes?(tx: unknown, kind: string): Promise<readonly Note[]>
+  /**
    * Where a call from inside a `commit` that does not go through its transaction would wait for itself: throws
    * HF_INSIDE_TRANSACTION there. For callers whose calls are made elsewhere on their behalf, as coalesced ones are.
    */

@@ -148,6 +148,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   ],
   'schedule.paused': [[{ schedule: 'nightly' }, ['info', 'schedule nightly paused']]],
   'schedule.resumed': [[{ schedule: 'nightly' }, ['info', 'schedule nightly resumed']]],
+  'event.unheard': [[{ event: 'order.paid', id: '1' }, ['info', 'nobody subscribes to order.paid']]],
   'listener.failed': [
     [{ event: 'job.failed', error }, ['error', 'a listener of job.failed failed: connection reset']],
   ],

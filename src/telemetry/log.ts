@@ -135,6 +135,7 @@ const ROWS: Rows = {
   },
   'schedule.paused': { level: 'info', text: ({ schedule }) => `schedule ${schedule} paused` },
   'schedule.resumed': { level: 'info', text: ({ schedule }) => `schedule ${schedule} resumed` },
+  'event.unheard': { level: 'info', text: ({ event }) => `nobody subscribes to ${event}` },
   'listener.failed': {
     level: 'error',
     text: ({ event, error }) => `a listener of ${event} failed: ${error.message}`,

@@ -55,12 +55,18 @@ export class TestWorker {
   }
 
   async start(): Promise<void> {
+    await this.#register()
+    const names = this.#core.registry.all().map(({ name }) => name)
+    await this.#core.schedules.putDeclared(names)
+    await this.#core.subscriptions.putDeclared(names)
+    await declareHandler(this.#core, this.#core.definition(DEAD_LETTER_JOB))
+  }
+
+  async #register(): Promise<void> {
     // Time jumps by years in tests, and nobody but this worker is there to rescue it.
     await this.#core.connection.call('start the test queue', (store) =>
       store.register(this.#worker, 100 * YEAR_MS),
     )
-    await this.#core.schedules.putDeclared(this.#core.registry.all().map(({ name }) => name))
-    await declareHandler(this.#core, this.#core.definition(DEAD_LETTER_JOB))
   }
 
   stop(): void {
@@ -215,7 +221,7 @@ export class TestWorker {
     const { store } = this.#core.connection
     await store.retire(this.#worker)
     this.#worker = this.#core.ids.worker()
-    await this.start()
+    await this.#register()
     await store.upkeep.rescue(MAX_BATCH)
   }
 

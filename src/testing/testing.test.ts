@@ -44,6 +44,25 @@ describe('a test queue', () => {
     expect(sent.toSorted()).toEqual(['hello ada', 'hello ada', 'hello ada', 'swept'])
   })
 
+  test('brings events to the subscribers that are defined, with no worker started', async () => {
+    const { hf, send, sent } = mailer()
+    const joined = hf.event('user.joined', z.object({ name: z.string() }))
+    const greet = hf.subscribe({
+      name: 'greet',
+      to: joined,
+      run: ({ input }) => send.enqueue({ to: input.data.name }).then(() => undefined),
+    })
+    await using t = await testQueue(hf, { deliver: 'twice' })
+    expect(await joined.publish({ name: 'ada' })).toMatchObject({ subscribers: ['greet'] })
+    expect(await t.enqueued(greet)).toMatchObject([{ input: { name: 'user.joined', data: { name: 'ada' } } }])
+    await t.drain({ until: '2030-01-02T00:00:00Z' })
+    expect(sent).toContain('hello ada')
+    await greet.unsubscribe()
+    await t.run(send, { to: 'bob' })
+    // Also after a lost worker: nobody subscribes it again.
+    expect(await joined.publish({ name: 'eve' })).toMatchObject({ subscribers: [] })
+  })
+
   test('runs the job that was asked for, and leaves the others as they were', async () => {
     const { hf, send, sent } = mailer()
     await using t = await testQueue(hf)

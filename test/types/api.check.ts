@@ -16,6 +16,7 @@ import {
   type JobState,
   type JobUpdate,
   type Message,
+  type ReceivedEvent,
   type Snooze,
 } from 'holdfast'
 import { testQueue } from 'holdfast/testing'
@@ -206,6 +207,70 @@ same<typeof snoozes extends Job<'snoozes', void, never, 'default' | 'mail' | 'sl
   true,
 )
 
+// ── domain events: named ones are typed, what comes by a pattern is not ──────────────────────────────────────────
+
+const merged = hf.event(
+  'pull_request.merged',
+  z.object({ repo: z.string(), number: z.int(), at: z.coerce.date<string>().optional() }),
+)
+const opened = hf.event('pull_request.opened', v.object({ title: v.string() }))
+const swept = hf.event('swept')
+export const announce = hf.subscribe({
+  name: 'announce',
+  to: merged,
+  queue: 'mail',
+  run: ({ input, ctx }) => {
+    same<typeof input.name, 'pull_request.merged'>(true)
+    same<typeof input.publishedAt, Date>(true)
+    same<typeof input.data, { repo: string; number: number; at?: Date | undefined }>(true)
+    return ctx.db.users.find.name
+  },
+})
+export const audit = hf.subscribe({
+  name: 'audit',
+  to: 'pull_request.*',
+  run: ({ input }) => {
+    same<typeof input, ReceivedEvent<string, unknown>>(true)
+  },
+})
+export const either = hf.subscribe({
+  name: 'either',
+  to: [merged, opened],
+  run: ({ input }) => (input.name === 'pull_request.merged' ? input.data.repo : input.data.title),
+})
+export const afterSweep = hf.subscribe({
+  name: 'after-sweep',
+  to: swept,
+  run: ({ input }) => same<typeof input.data, undefined>(true),
+})
+export const triage = hf.subscribe({
+  name: 'triage',
+  to: [merged, opened],
+  on: {
+    'pull_request.merged': ({ input, ctx }) => ctx.db.users.find(input.data.repo),
+    'pull_request.opened': ({ input }) => same<typeof input.data, { title: string }>(true),
+  },
+})
+export const triageAny = traced.subscribe({
+  name: 'triage-any',
+  to: 'pull_request.**',
+  on: { 'pull_request.closed': ({ input, ctx }) => [ctx.traceId, same<typeof input.data, unknown>(true)] },
+})
+same<typeof announce extends AnyJob ? true : false, true>(true)
+
+export async function publishing(): Promise<void> {
+  const { id, subscribers, jobs } = await merged.publish({ repo: 'r', number: 1 }, { tags: ['x'] })
+  same<typeof id, string>(true)
+  same<typeof subscribers, readonly string[]>(true)
+  await announce.get(jobs[0] ?? '')
+  await swept.publish()
+  await merged.publishMany([{ repo: 'r', number: 1, at: '2030-01-01T00:00:00Z' }])
+  await announce.subscribe()
+  same<Awaited<ReturnType<typeof announce.unsubscribe>>, boolean>(true)
+  await announce.enqueue({ id, name: 'pull_request.merged', at: 'now', data: { repo: 'r', number: 1 } })
+  await hf.work({ jobs: [announce, audit, triage] })
+}
+
 // ── what must not compile ────────────────────────────────────────────────────────────────────────────────────────
 
 export async function mistakes(): Promise<void> {
@@ -264,6 +329,35 @@ export async function mistakes(): Promise<void> {
   // @ts-expect-error a message goes to its own queue
   await hf.queue('mail').send('x', { queue: 'default' })
 }
+
+export async function mistakenEvents(): Promise<void> {
+  // @ts-expect-error wrong data
+  await merged.publish({ repo: 1, number: 1 })
+  // @ts-expect-error missing data
+  await merged.publish()
+  // @ts-expect-error data of an event that has none
+  await swept.publish({ some: 'thing' })
+  // @ts-expect-error an option of jobs, not of events
+  await merged.publish({ repo: 'r', number: 1 }, { priority: 'high' })
+  // @ts-expect-error wrong data among many
+  await merged.publishMany([{ repo: 'r' }])
+  // @ts-expect-error wrong data of an event by hand
+  await announce.enqueue({ id: 'e', name: 'pull_request.merged', at: 'now', data: { repo: 1 } })
+}
+// @ts-expect-error Date is not JSON
+hf.event('bad.date', z.object({ at: z.date() }))
+// @ts-expect-error a subscriber needs a handler
+hf.subscribe({ name: 'bad-subscriber', to: merged })
+// @ts-expect-error whoever publishes cannot compute the key
+hf.subscribe({ name: 'bad-unique', to: merged, unique: () => ({ key: 'k' }), run: () => undefined })
+// @ts-expect-error a handler is missing
+hf.subscribe({ name: 'bad-missing', to: [merged, opened], on: { 'pull_request.merged': () => undefined } })
+// @ts-expect-error what comes by a pattern is of no known type
+hf.subscribe({ name: 'bad-pattern', to: 'pull_request.*', run: ({ input }) => input.data.repo })
+// @ts-expect-error the event has no such field
+hf.subscribe({ name: 'bad-data', to: merged, run: ({ input }) => input.data.title })
+// @ts-expect-error the context has no such field
+hf.subscribe({ name: 'bad-event-ctx', to: merged, run: ({ ctx }) => ctx.redis })
 
 // @ts-expect-error Date is not JSON: told so at the definition
 hf.job({ name: 'bad-date', input: z.object({ at: z.date() }), run: async () => undefined })

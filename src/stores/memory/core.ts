@@ -60,7 +60,7 @@ function insertedAnswer(job: NewJob): EnqueueAnswer {
 
 function insert(state: MemoryState, job: NewJob): EnqueueAnswer {
   const now = state.now()
-  const dueAt = state.dueAt(job.due)
+  const dueAt = state.dueAt(job.due, now)
   state.shelves.insert(newEntry(job, dueAt > now ? 'scheduled' : 'ready', now, dueAt))
   return insertedAnswer(job)
 }

@@ -66,8 +66,7 @@ export class MemoryState {
   }
 
   /** A time in the past means now: it must not buy a head start. */
-  dueAt(due: Due): number {
-    const now = this.now()
+  dueAt(due: Due, now = this.now()): number {
     return 'inMs' in due ? now + due.inMs : Math.max(due.atMs, now)
   }
 

@@ -104,6 +104,9 @@ const TEXTS = {
     and (until is null or until > (select holdfast.now_ms())) returning id`,
   notes: `select id, text from holdfast.note where kind = $1::text
     and (until is null or until > (select holdfast.now_ms())) order by id`,
+  /** Pairs of one value, since a library may rename columns and keys. */
+  notesAsJson: `select coalesce(json_agg(json_build_array(id, text) order by id), '[]') from holdfast.note
+    where kind = $1::text and (until is null or until > (select holdfast.now_ms()))`,
 } as const
 
 export type Statements = Readonly<Record<keyof typeof TEXTS, Statement>>

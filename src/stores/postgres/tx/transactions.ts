@@ -9,7 +9,7 @@ import type { Send } from './shape.ts'
 export function sqlTransactions(
   statements: Statements,
   sendBy: (tx: unknown) => Send,
-): Pick<Transactions, 'enqueue'> {
+): Pick<Transactions, 'enqueue' | 'notes'> {
   return {
     async enqueue(tx, flush) {
       const send = sendBy(tx)
@@ -17,6 +17,10 @@ export function sqlTransactions(
       // Without the statement's name: what is prepared on a connection of theirs is theirs.
       const result = await send(statement.text, values)
       return readAnswers(flush, onlyJson(result) as Answers | null)
+    },
+    async notes(tx, kind) {
+      const result = await sendBy(tx)(statements.notesAsJson.text, [kind])
+      return (onlyJson(result) as [id: string, text: string][]).map(([id, text]) => ({ id, text }))
     },
   }
 }

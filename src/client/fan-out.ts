@@ -1,0 +1,92 @@
+/**
+ * Events to those who subscribe to them. Who does is read once for all events that go together; the jobs of one event are
+ * in one flush, never parted, so that all of them are written or none.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { PreparedEvent } from '../job/domain-event.ts'
+import type { JobId } from '../job/ids.ts'
+import type { NewJob } from '../job/record.ts'
+import { MAX_BATCH } from '../stores/store.ts'
+import { hears, jobFor, type StoredSubscription } from './subscription.ts'
+
+/** What became of an event. */
+export interface Published {
+  /** The event's own: `input.id` of each subscriber. */
+  readonly id: string
+  /** The names of those that it reached; empty where nobody subscribes to it. */
+  readonly subscribers: readonly string[]
+  /** The ids of their jobs, in the same order. */
+  readonly jobs: readonly string[]
+}
+
+export interface Failed {
+  readonly failed: unknown
+}
+
+/** refused: this event cannot be published · failed: the store did not write it, and would not write the next one. */
+export type Fate = { readonly published: Published } | { readonly refused: unknown } | Failed
+
+/** How events get to the store: by calls of our own, or in a transaction of the caller's. */
+export interface Way {
+  subscriptions(): Promise<readonly StoredSubscription[]>
+  /** What it throws ends it all; what it resolves to is the fate of these jobs' events alone. */
+  write(jobs: readonly NewJob[]): Promise<Failed | null>
+}
+
+interface Delivery {
+  readonly index: number
+  readonly event: PreparedEvent
+  readonly to: readonly StoredSubscription[]
+}
+
+/** One fate for each event, in order. */
+export async function fanOut(
+  events: readonly PreparedEvent[],
+  way: Way,
+  newId: () => JobId,
+): Promise<readonly Fate[]> {
+  const subscriptions = await way.subscriptions()
+  const fates: Fate[] = []
+  const deliveries: Delivery[] = []
+  events.forEach((event, index) => {
+    const to = subscriptions.filter((subscription) => hears(subscription, event.name))
+    if (to.length > MAX_BATCH) fates[index] = { refused: tooMany(event, to.length) }
+    else if (to.length > 0) deliveries.push({ index, event, to })
+    else fates[index] = { published: { id: event.id, subscribers: [], jobs: [] } }
+  })
+  for (const together of inFlushes(deliveries)) {
+    const made = together.map(({ event, to }) => to.map((one) => jobFor(one, event, newId())))
+    const failure = await way.write(made.flat())
+    together.forEach(({ index, event }, at) => {
+      fates[index] = failure ?? { published: publishedAs(event, made[at] ?? []) }
+    })
+  }
+  return fates
+}
+
+/** Deliveries that fit into one flush together. */
+function* inFlushes(deliveries: readonly Delivery[]): Generator<readonly Delivery[]> {
+  let together: Delivery[] = []
+  let jobs = 0
+  for (const delivery of deliveries) {
+    if (jobs + delivery.to.length > MAX_BATCH) {
+      yield together
+      together = []
+      jobs = 0
+    }
+    together.push(delivery)
+    jobs += delivery.to.length
+  }
+  if (together.length > 0) yield together
+}
+
+function publishedAs({ id }: PreparedEvent, jobs: readonly NewJob[]): Published {
+  return { id, subscribers: jobs.map(({ name }) => name), jobs: jobs.map((job) => job.id) }
+}
+
+function tooMany({ name }: PreparedEvent, count: number): HoldfastError {
+  return new HoldfastError(
+    'HF_TOO_MANY_SUBSCRIBERS',
+    `Event "${name}" has ${count} subscribers, and one step takes ${MAX_BATCH} of them.`,
+  )
+}

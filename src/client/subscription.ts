@@ -1,0 +1,45 @@
+/**
+ * A subscription as the store keeps it: a note that only this file reads. It holds all that a job of the subscriber is made
+ * of, so that whoever publishes need not know the subscriber.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { PreparedEvent } from '../job/domain-event.ts'
+import type { JobId } from '../job/ids.ts'
+import { matches } from '../job/pattern.ts'
+import type { Due, NewJob } from '../job/record.ts'
+import type { Note } from '../stores/store.ts'
+
+/** The kind of the notes, whose ids are the subscribers' names. */
+export const SUBSCRIBER = 'subscriber'
+
+/** What a job of it has, whichever the event. */
+export type SubscriberTemplate = Omit<NewJob, 'id' | 'name' | 'payload' | 'envelope' | 'due' | 'unique'>
+
+export interface StoredSubscription {
+  readonly name: string
+  readonly patterns: readonly string[]
+  readonly job: SubscriberTemplate
+}
+
+const VERSION = 1
+const NOW: Due = Object.freeze({ inMs: 0 })
+
+export function writeSubscription({ patterns, job }: Omit<StoredSubscription, 'name'>): string {
+  return JSON.stringify({ v: VERSION, patterns, job })
+}
+
+/** What cannot be read is refused, not passed over: its subscriber would miss the event, and nobody would know. */
+export function readSubscription({ id, text }: Note): StoredSubscription {
+  const { v, patterns, job } = JSON.parse(text) as { v: number } & StoredSubscription
+  if (v === VERSION) return { name: id, patterns, job }
+  throw new HoldfastError('HF_SCHEMA_TOO_NEW', `Subscriber "${id}" was stored by a newer version.`)
+}
+
+export function hears({ patterns }: StoredSubscription, event: string): boolean {
+  return patterns.some((pattern) => matches(pattern, event))
+}
+
+export function jobFor({ name, job }: StoredSubscription, event: PreparedEvent, id: JobId): NewJob {
+  const { payload, envelope } = event
+  return { ...job, id, name, payload, envelope, due: NOW, unique: null }
+}

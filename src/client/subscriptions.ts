@@ -1,0 +1,118 @@
+/**
+ * Who is subscribed to which domain events. It is kept in the store, so that every process that publishes sees the same;
+ * this writes and reads it, `publisher.ts` goes by it.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { JobDefinition } from '../job/definition.ts'
+import type { Ids } from '../job/ids.ts'
+import { newJob, type QueueRules } from '../job/new-job.ts'
+import type { Connection } from './connection.ts'
+import {
+  readSubscription,
+  SUBSCRIBER,
+  writeSubscription,
+  type StoredSubscription,
+  type SubscriberTemplate,
+} from './subscription.ts'
+
+/** A subscription as it was when it was read. */
+export interface Subscription {
+  /** The subscriber's name. */
+  readonly name: string
+  /** The events that it gets: names and patterns. */
+  readonly to: readonly string[]
+  readonly queue: string
+  /** No event reaches it any more; jobs that it has stay. False where it is gone already. */
+  remove(): Promise<boolean>
+}
+
+/** `hf.subscriptions` */
+export interface Subscriptions {
+  list(): Promise<readonly Subscription[]>
+}
+
+/** What it needs of its holdfast(); read anew each time, as a test may move it into another world. */
+interface Surroundings {
+  readonly ids: Ids
+  readonly queues: QueueRules
+  readonly connection: Connection
+  jobNamed(name: string): JobDefinition
+}
+
+export class SubscriptionBook implements Subscriptions {
+  readonly #core: Surroundings
+  /** The patterns of those that are defined here, by the subscriber's name. */
+  readonly #declared = new Map<string, readonly string[]>()
+
+  constructor(core: Surroundings) {
+    this.#core = core
+  }
+
+  /** It is stored when a worker starts that runs the subscriber. */
+  declare(subscriber: string, patterns: readonly string[]): void {
+    this.#declared.set(subscriber, patterns)
+  }
+
+  /** Stores those of these jobs that are subscribers. */
+  async putDeclared(jobs: Iterable<string>): Promise<void> {
+    for (const job of jobs) if (this.#declared.has(job)) await this.put(job)
+  }
+
+  /** Stores one that was declared, in place of what is stored under its name. */
+  async put(subscriber: string): Promise<void> {
+    const patterns = this.#declared.get(subscriber)
+    if (patterns === undefined)
+      throw new HoldfastError('HF_UNKNOWN_JOB', `There is no subscriber named "${subscriber}".`)
+    const text = writeSubscription({ patterns, job: this.#template(subscriber) })
+    await this.#core.connection.persist(`subscribe "${subscriber}"`, (store) =>
+      store.notes.put(SUBSCRIBER, subscriber, text, null),
+    )
+  }
+
+  remove(subscriber: string): Promise<boolean> {
+    return this.#core.connection.persist(`unsubscribe "${subscriber}"`, (store) =>
+      store.notes.remove(SUBSCRIBER, subscriber),
+    )
+  }
+
+  async list(): Promise<readonly Subscription[]> {
+    return (await storedSubscriptions(this.#core.connection)).map(({ name, patterns, job }) => ({
+      name,
+      to: patterns,
+      queue: job.queue,
+      remove: () => this.remove(name),
+    }))
+  }
+
+  /** What any job of the subscriber has, as an enqueue would make it. */
+  #template(subscriber: string): SubscriberTemplate {
+    const { ids, queues } = this.#core
+    const {
+      id: _id,
+      name: _name,
+      payload: _payload,
+      envelope: _envelope,
+      due: _due,
+      unique: _unique,
+      ...template
+    } = newJob({
+      id: ids.job(),
+      definition: this.#core.jobNamed(subscriber),
+      input: null,
+      payload: 'null',
+      options: {},
+      queues,
+      inherited: undefined,
+    })
+    return template
+  }
+}
+
+export async function storedSubscriptions(
+  connection: Connection,
+  timeoutMs?: number,
+): Promise<readonly StoredSubscription[]> {
+  const doing = 'read the subscriptions'
+  const notes = await connection.persist(doing, (store) => store.notes.list(SUBSCRIBER), timeoutMs)
+  return notes.map(readSubscription)
+}

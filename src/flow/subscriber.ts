@@ -1,0 +1,93 @@
+/**
+ * A subscriber's definition as one of a job: its input is an event, and its handler is one for all events or one made of a
+ * handler for each. What cannot work is refused here, before anything is stored.
+ */
+import { Fatal, HoldfastError } from '../errors.ts'
+import type { RunFunction } from '../job/context.ts'
+import { readJobName, readSchema, type RawDefinition } from '../job/definition.ts'
+import { eventSchema, type Interest, type ReceivedEvent } from '../job/domain-event.ts'
+import { isExact, matches, readEventName, readPattern } from '../job/pattern.ts'
+import { show } from '../job/show.ts'
+
+export interface SubscriberDefinition {
+  readonly patterns: readonly string[]
+  readonly job: RawDefinition
+}
+
+interface RawSubscriber extends RawDefinition {
+  readonly to?: unknown
+  readonly on?: unknown
+}
+
+/** Those of a job without `input` and `output`, which are the event's, and `unique`, which needs the code of whoever publishes. */
+const FIELDS: ReadonlySet<string> = new Set([
+  'name',
+  'to',
+  'queue',
+  'priority',
+  'retry',
+  'timeout',
+  'run',
+  'on',
+])
+
+export function readSubscriber(raw: object): SubscriberDefinition {
+  const { to, on, ...rest } = Object(raw) as RawSubscriber
+  const name = readJobName(rest.name)
+  for (const field of Object.keys(raw)) {
+    if (!FIELDS.has(field)) throw bad(`Subscriber "${name}" has an unknown option ${show(field)}.`)
+  }
+  const interest = readInterest(name, to)
+  if ((rest.run === undefined) === (on === undefined))
+    throw bad(`Subscriber "${name}" needs a handler: either \`run\` or \`on\`.`)
+  const run = on === undefined ? rest.run : byName(name, readHandlers(name, on, interest))
+  return { patterns: interest.patterns, job: { ...rest, input: eventSchema(interest), run } }
+}
+
+function readInterest(name: string, to: unknown): Interest {
+  const topics: readonly unknown[] = Array.isArray(to) ? to : [to]
+  if (topics.length === 0) throw bad(`Subscriber "${name}" is subscribed to nothing.`)
+  const schemas: [string, Interest['schemas'] extends ReadonlyMap<string, infer S> ? S : never][] = []
+  const patterns = topics.map((topic) => {
+    if (typeof topic !== 'object' || topic === null) return readPattern(topic)
+    const event = topic as { readonly name?: unknown; readonly schema?: unknown }
+    const eventName = readEventName(event.name)
+    schemas.push([eventName, readSchema(event.schema, 'schema')])
+    return eventName
+  })
+  return { patterns, schemas: new Map(schemas) }
+}
+
+type Handlers = ReadonlyMap<string, RunFunction>
+
+function readHandlers(name: string, on: unknown, { patterns }: Interest): Handlers {
+  if (typeof on !== 'object' || on === null) throw bad(`\`on\` of subscriber "${name}" is not an object.`)
+  const handlers = new Map(Object.entries(on))
+  for (const [event, run] of handlers) {
+    if (typeof run !== 'function') throw bad(`Subscriber "${name}" has no function for event "${event}".`)
+    if (patterns.some((pattern) => matches(pattern, readEventName(event)))) continue
+    throw bad(`Subscriber "${name}" has a handler for event "${event}", which never reaches it.`)
+  }
+  const missing = patterns.find((pattern) => isExact(pattern) && !handlers.has(pattern))
+  if (missing !== undefined) throw bad(`Subscriber "${name}" has no handler for event "${missing}".`)
+  if (handlers.size === 0) throw bad(`\`on\` of subscriber "${name}" has no handlers.`)
+  return handlers as Handlers
+}
+
+function byName(name: string, handlers: Handlers): RunFunction {
+  return (context) => {
+    const { name: event } = context.input as ReceivedEvent
+    const run = handlers.get(event)
+    if (run !== undefined) return run(context)
+    // Whoever tries again would try the same.
+    throw new Fatal(
+      `Subscriber "${name}" has no handler for event "${event}"; it has: ${[...handlers.keys()].join(', ')}.`,
+    )
+  }
+}
+
+function bad(message: string): HoldfastError {
+  return new HoldfastError('HF_BAD_JOB', message, {
+    hint: "Define it as { name, to: event, run }, or with a handler for each event: { name, to: 'order.*', on: { 'order.paid': run } }.",
+  })
+}

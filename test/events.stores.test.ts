@@ -1,0 +1,171 @@
+/** Domain events on every store: the same scenario, and transactions where there are any. */
+import { holdfast } from 'holdfast'
+import { memoryStore } from 'holdfast/memory'
+import { embeddedStore, postgresStore } from 'holdfast/postgres'
+import { redisStore } from 'holdfast/redis'
+import type { Store } from 'holdfast/store'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { freshDatabase, sharedPostgres, type Database } from './support/servers/database.ts'
+import { freshPrefix, redisMissing, sharedRedis } from './support/servers/redis.ts'
+import { thrownBy } from './support/virtual.ts'
+
+interface Fleet {
+  connect(): Store
+  close(): Promise<void>
+}
+
+interface Subject {
+  readonly name: string
+  readonly missing?: () => string
+  readonly transactions: boolean
+  /** What each process of a fleet opens; where one process has the store alone, they share it. */
+  readonly start: () => Promise<Fleet>
+}
+
+const subjects: readonly Subject[] = [
+  { name: 'memory', transactions: false, start: () => Promise.resolve(shared(memoryStore())) },
+  {
+    name: 'embedded',
+    transactions: true,
+    start: () => Promise.resolve(shared(embeddedStore({ directory: null }))),
+  },
+  {
+    name: 'PostgreSQL',
+    transactions: true,
+    async start() {
+      const database: Database = await freshDatabase(sharedPostgres(18))
+      return { connect: () => postgresStore({ url: database.url }), close: () => database.drop() }
+    },
+  },
+  {
+    name: 'Redis',
+    missing: redisMissing,
+    transactions: false,
+    start() {
+      const prefix = freshPrefix()
+      const connect = (): Store => redisStore({ url: sharedRedis(), prefix })
+      return Promise.resolve({ connect, close: () => Promise.resolve() })
+    },
+  },
+]
+
+function shared(store: Store): Fleet {
+  return { connect: () => ({ ...store, close: () => Promise.resolve() }), close: () => store.close() }
+}
+
+/** Starting PGlite compiles 10 MB of WebAssembly and creates a database. */
+const START_MS = 120_000
+const order = z.object({ id: z.string(), cents: z.coerce.number<string>() })
+
+describe.each(subjects)('domain events on $name', ({ missing, transactions, start }) => {
+  if (missing !== undefined && missing() !== '') return test.skip(missing(), () => undefined)
+
+  let fleet: Fleet
+  beforeAll(async () => {
+    fleet = await start()
+    // The tables are made here, beyond the deadline of any call.
+    const store = fleet.connect()
+    await store.open()
+    await store.close()
+  }, START_MS)
+  afterAll(() => fleet.close())
+  const join = () => holdfast({ store: fleet.connect(), queues: { default: {}, events: {} }, logger: false })
+
+  test('reach the subscribers of another process, each once, until they unsubscribe', async () => {
+    const [shop, office] = [join(), join()]
+    const seen: string[] = []
+    const heard = new Promise<void>((resolve) => {
+      office.on('job.completed', () => void (seen.length === 3 && resolve()))
+    })
+    const paidThere = office.event('order.paid', order)
+    const book = office.subscribe({
+      name: 'book',
+      to: paidThere,
+      run: ({ input }) => void seen.push(`book ${input.data.id} ${input.data.cents + 1}`),
+    })
+    const audit = office.subscribe({
+      name: 'audit',
+      to: 'order.**',
+      run: ({ input, job }) => void seen.push(`audit ${input.name} ${job.correlationId === input.id}`),
+    })
+    await office.work({ poll: 50 })
+
+    const paid = shop.event('order.paid', order)
+    const shipped = shop.event('order.shipped.late')
+    expect(await paid.publish({ id: 'o1', cents: '99' })).toMatchObject({ subscribers: ['audit', 'book'] })
+    expect(await shipped.publish()).toMatchObject({ subscribers: ['audit'] })
+    await heard
+    expect(seen.sort()).toEqual(['audit order.paid true', 'audit order.shipped.late true', 'book o1 100'])
+
+    expect(await audit.unsubscribe()).toBe(true)
+    expect(await shop.subscriptions.list()).toMatchObject([{ name: 'book', to: ['order.paid'] }])
+    expect(await shipped.publish()).toMatchObject({ subscribers: [], jobs: [] })
+    await book.unsubscribe()
+    await Promise.all([shop.close(), office.close()])
+  })
+
+  test('of many publishers at once and of one that has many all arrive', async () => {
+    const hf = join()
+    const counted = hf.event('counted', z.object({ n: z.int() }))
+    const subscribers = ['a', 'b', 'c'].map((name) =>
+      hf.subscribe({ name, to: counted, run: () => undefined }),
+    )
+    for (const subscriber of subscribers) await subscriber.subscribe()
+    await Promise.all(Array.from({ length: 200 }, (_, n) => counted.publish({ n })))
+    function* numbers() {
+      for (let n = 0; n < 1_100; n++) yield { n: n === 7 ? 0.5 : n }
+    }
+    const error = await thrownBy(counted.publishMany(numbers()))
+    expect(error).toMatchObject({ code: 'HF_PARTIAL_PUBLISH', published: 1_099, failures: [{ index: 7 }] })
+    const queue = (await hf.queues()).find((status) => status.queue === 'default')
+    expect(queue?.counts.ready).toBe(3 * (200 + 1_099))
+    for (const subscriber of subscribers) await subscriber.unsubscribe()
+    await hf.close()
+  })
+
+  test.runIf(transactions)('in a transaction are there if and only if it commits', async () => {
+    const hf = join()
+    const paid = hf.event('order.paid')
+    const seen: string[] = []
+    const receipt = hf.subscribe({
+      name: 'receipt',
+      to: paid,
+      queue: 'events',
+      run: ({ job }) => void seen.push(job.correlationId),
+    })
+    const pay = hf.job({
+      name: 'pay',
+      retry: { attempts: 2, delay: 1 },
+      run: ({ commit, job }) =>
+        commit(async (tx) => {
+          const { subscribers } = await paid.publish(undefined, { tx })
+          await paid.publishMany([undefined, undefined], { tx })
+          if (job.attempt === 1) throw new Error('declined')
+          return subscribers
+        }),
+    })
+    await receipt.subscribe()
+    const ended = new Promise<void>((resolve) => {
+      hf.on('job.completed', () => void (seen.length === 3 && resolve()))
+    })
+    await hf.work({ poll: 50 })
+    const handle = await pay.enqueue(undefined, { correlationId: 'payment' })
+    expect(await handle.result()).toEqual(['receipt'])
+    await ended
+    // Of the attempt that was rolled back there is nothing, though its jobs would have run by now.
+    expect(seen).toEqual(['payment', 'payment', 'payment'])
+    expect((await hf.queues()).find(({ queue }) => queue === 'events')?.counts.completed).toBe(3)
+    await receipt.unsubscribe()
+    await hf.close()
+  })
+
+  test.runIf(!transactions)('in a transaction are refused', async () => {
+    const hf = join()
+    const paid = hf.event('order.paid')
+    const tx = { query: () => Promise.resolve({ rows: [] }) }
+    expect(await thrownBy(paid.publish(undefined, { tx }))).toMatchObject({ code: 'HF_NO_TRANSACTIONS' })
+    expect(await thrownBy(paid.publishMany([], { tx }))).toMatchObject({ code: 'HF_NO_TRANSACTIONS' })
+    await hf.close()
+  })
+})
