@@ -70,7 +70,8 @@ describe.each(subjects)('domain events on $name', ({ missing, transactions, star
     await store.close()
   }, START_MS)
   afterAll(() => fleet.close())
-  const join = () => holdfast({ store: fleet.connect(), queues: { default: {}, events: {} }, logger: false })
+  const join = () =>
+    holdfast({ store: fleet.connect(), queues: { default: {}, events: {}, counted: {} }, logger: false })
 
   test('reach the subscribers of another process, each once, until they unsubscribe', async () => {
     const [shop, office] = [join(), join()]
@@ -109,7 +110,7 @@ describe.each(subjects)('domain events on $name', ({ missing, transactions, star
     const hf = join()
     const counted = hf.event('counted', z.object({ n: z.int() }))
     const subscribers = ['a', 'b', 'c'].map((name) =>
-      hf.subscribe({ name, to: counted, run: () => undefined }),
+      hf.subscribe({ name, to: counted, queue: 'counted', run: () => undefined }),
     )
     for (const subscriber of subscribers) await subscriber.subscribe()
     await Promise.all(Array.from({ length: 200 }, (_, n) => counted.publish({ n })))
@@ -118,7 +119,7 @@ describe.each(subjects)('domain events on $name', ({ missing, transactions, star
     }
     const error = await thrownBy(counted.publishMany(numbers()))
     expect(error).toMatchObject({ code: 'HF_PARTIAL_PUBLISH', published: 1_099, failures: [{ index: 7 }] })
-    const queue = (await hf.queues()).find((status) => status.queue === 'default')
+    const queue = (await hf.queues()).find((status) => status.queue === 'counted')
     expect(queue?.counts.ready).toBe(3 * (200 + 1_099))
     for (const subscriber of subscribers) await subscriber.unsubscribe()
     await hf.close()
@@ -149,7 +150,7 @@ describe.each(subjects)('domain events on $name', ({ missing, transactions, star
     const ended = new Promise<void>((resolve) => {
       hf.on('job.completed', () => void (seen.length === 3 && resolve()))
     })
-    await hf.work({ poll: 50 })
+    await hf.work({ queues: ['default', 'events'], poll: 50 })
     const handle = await pay.enqueue(undefined, { correlationId: 'payment' })
     expect(await handle.result()).toEqual(['receipt'])
     await ended
