@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- --store memory|postgres|redis …`: measures, prints tables, writes JSON (and a plot) into bench/results/, and
+ * `npm run bench -- --store memory|postgres|redis …`, or `--features`: measures, prints tables, writes JSON (and a plot) into bench/results/, and
  * exits 1 where a bar is missed. Each run is in processes of its own; sides that are compared take turns, so that a noisy
  * machine hits both.
  */
@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { hold, type ContestOptions, type ContestResult } from './contest/contest.ts'
+import { featuresBench } from './features/bench.ts'
 import { memoryBench } from './memory/bench.ts'
 import { plot } from './plot.ts'
 import { POSTGRES } from './postgres/contest.ts'
@@ -16,11 +17,13 @@ import { printFigures, printTable, type Row } from './report.ts'
 const USAGE = `usage: npm run bench -- --store memory [--rounds 5] [--seconds 10] [--json]
        npm run bench -- --store postgres [--peers graphile-worker,pg-boss] [--rounds 5] [--only drain,…] [--quick]
                         [--profile folder] [--json]
-       npm run bench -- --store redis [--peers bullmq,bee-queue] …as with postgres`
+       npm run bench -- --store redis [--peers bullmq,bee-queue] …as with postgres
+       npm run bench -- --features [--rounds 5] [--only memory,embedded,postgres,redis] [--json]`
 
 const { values } = parseArgs({
   options: {
     store: { type: 'string' },
+    features: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string', default: '10' },
     peers: { type: 'string', default: '' },
@@ -39,10 +42,11 @@ const seconds = Number(values.seconds)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
 
 if (!(rounds >= 1) || !(seconds > 0)) refuse('--rounds and --seconds are numbers above zero.')
+else if (values.features) await features()
 else if (values.store === 'memory') await memory()
 else if (values.store === 'postgres') await contest('postgres', (options) => hold(POSTGRES, options))
 else if (values.store === 'redis') await contest('redis', (options) => hold(REDIS, options))
-else refuse('--store is memory, postgres or redis.')
+else refuse('--store is memory, postgres or redis; or --features.')
 
 function refuse(why: string): void {
   say(`${why}\n${USAGE}`)
@@ -52,6 +56,12 @@ function refuse(why: string): void {
 async function memory(): Promise<void> {
   const rows = await memoryBench({ rounds, seconds, say })
   finish('memory', { seconds, rows }, printTable(rows), rows)
+}
+
+async function features(): Promise<void> {
+  const rows = await featuresBench({ rounds, only: values.only, say })
+  if (typeof rows === 'string') return refuse(rows)
+  finish(values.only === '' ? 'features' : 'features-part', { rows }, printTable(rows), rows)
 }
 
 async function contest(

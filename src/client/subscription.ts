@@ -39,7 +39,23 @@ export function hears({ patterns }: StoredSubscription, event: string): boolean 
   return patterns.some((pattern) => matches(pattern, event))
 }
 
+/** Spelled out, not spread, and as an enqueue does it: this is done for every job of every event. */
 export function jobFor({ name, job }: StoredSubscription, event: PreparedEvent, id: JobId): NewJob {
   const { payload, envelope } = event
-  return { ...job, id, name, payload, envelope, due: NOW, unique: null }
+  const { queue, priority, headStartMs, maxAttempts, maxCrashes, group, limits } = job
+  return {
+    id,
+    name,
+    queue,
+    payload,
+    priority,
+    headStartMs,
+    maxAttempts,
+    maxCrashes,
+    group,
+    limits,
+    envelope,
+    due: NOW,
+    unique: null,
+  }
 }

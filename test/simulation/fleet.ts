@@ -95,7 +95,7 @@ export class Fleet {
     const { recorder, plan, world } = this.#parts
     const process = this.#process('worker')
     const hf = simulatedHoldfast(plan, process, this.#remote(process), seededRandom(world.random.uint32()))
-    defineWork(hf, process, recorder)
+    defineWork(plan, hf, process, recorder)
     const { concurrency, leaseMs, pollMs, graceMs } = plan
     const begin = (): Promise<RunningWorker> =>
       hf.work({ concurrency, lease: leaseMs, poll: pollMs, grace: graceMs }).catch(() => begin())

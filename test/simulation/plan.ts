@@ -21,6 +21,8 @@ export interface RunPlan {
   readonly brisk: boolean
   /** A schedule beside what clients enqueue; null for none. */
   readonly schedule: SimulatedSchedule | null
+  /** How many jobs a handler is given at a time, and how long it waits for them; null for one at a time. */
+  readonly batch: { readonly size: number; readonly fill: number; readonly wait: number } | null
   /** Mean pause between two enqueues of one client. */
   readonly enqueueEveryMs: number
   readonly network: NetworkFaults
@@ -42,6 +44,8 @@ export const WIDE_FROM_SEED = 501
 const WIDE = 150
 /** Seeds from here on also have a schedule. */
 export const SCHEDULE_FROM_SEED = 601
+/** Seeds from here on have a batch handler in place of a plain one. */
+export const BATCH_FROM_SEED = 651
 
 /** Each run leaves some kinds out: a fault that always comes together with others hides what it alone would show. */
 export function drawPlan(seed: number, random: Random, minutes: number): RunPlan {
@@ -59,9 +63,11 @@ export function drawPlan(seed: number, random: Random, minutes: number): RunPlan
   const every = (meanMs: number, probability: number): number =>
     chance(random, probability) ? meanMs * between(random, 0.5, 2) : Infinity
   const schedule = seed >= SCHEDULE_FROM_SEED ? { everyMs: pick(random, [5_000, 20_000, 60_000]) } : null
+  const batch = seed >= BATCH_FROM_SEED ? drawBatch(random) : null
   return {
     durationMs,
     schedule,
+    batch,
     healedFromMs: durationMs * (2 / 3),
     quietFromMs: durationMs * 0.85,
     queues: ['a', 'b', 'c'].slice(0, pick(random, [1, 1, 2, 3])),
@@ -96,4 +102,9 @@ export function drawPlan(seed: number, random: Random, minutes: number): RunPlan
     maxOffsetMs: pick(random, [0, 1_000, 3_600_000]),
     maxDrift: pick(random, [0, 0.0005, 0.01]),
   }
+}
+
+function drawBatch(random: Random): RunPlan['batch'] {
+  const size = pick(random, [2, 5, 20])
+  return { size, fill: pick(random, [1, 2]), wait: pick(random, [0, 500, 3_000]) }
 }

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { HistoryEvent } from '../checker/history.ts'
 import { explainFailure, judge } from './judge.ts'
-import { SCHEDULE_FROM_SEED, WIDE_FROM_SEED } from './plan.ts'
+import { BATCH_FROM_SEED, SCHEDULE_FROM_SEED, WIDE_FROM_SEED } from './plan.ts'
 import { simulate } from './run.ts'
 
 const MINUTES = 3
 const SEEDS = 125
 const WIDE_SEEDS = 50
 const SCHEDULE_SEEDS = 25
+const BATCH_SEEDS = 25
 const GROUP = 25
 
 /** Seeds that once showed a fault, and how long a run it took: they stay for ever. */
@@ -28,6 +29,7 @@ describe('the whole of it under faults keeps every rule', { timeout: 240_000 }, 
     ...from(1, SEEDS),
     ...from(WIDE_FROM_SEED, WIDE_SEEDS),
     ...from(SCHEDULE_FROM_SEED, SCHEDULE_SEEDS),
+    ...from(BATCH_FROM_SEED, BATCH_SEEDS),
   ]
   test.each(groups)('seeds from %i on', async (from) => {
     for (let seed = from; seed < from + GROUP; seed++) {

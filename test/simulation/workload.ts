@@ -7,6 +7,8 @@ import {
   ResourcesExhausted,
   RetryIn,
   type EnqueueOptions,
+  type RunContext,
+  type Snooze,
 } from '../../src/index.ts'
 import { Hub } from '../../src/hub.ts'
 import { sleep } from '../../src/std/clock.ts'
@@ -58,29 +60,38 @@ export function simulatedHoldfast(plan: RunPlan, process: SimulatedProcess, stor
 
 export type SimulatedHoldfast = ReturnType<typeof simulatedHoldfast>
 
-export function defineWork(hf: SimulatedHoldfast, process: SimulatedProcess, recorder: Recorder) {
-  return hf.job({
+export function defineWork(
+  { batch }: RunPlan,
+  hf: SimulatedHoldfast,
+  process: SimulatedProcess,
+  recorder: Recorder,
+) {
+  const definition = {
     name: 'work',
     input: anything<Behaviour>(),
     retry: { attempts: 3, delay: '1s', maxDelay: '10s', crashes: 50 },
-    async run({ input, job, fence, signal, snooze, progress }) {
-      const about = {
-        node: process.name,
-        worker: workerOf(hf),
-        job: job.id,
-        token: Number(fence),
-        attempt: job.attempt,
-      }
-      recorder.write({ type: 'run', what: 'start', ...about, payload: JSON.stringify(input) })
-      try {
-        progress(0, 1)
-        await sleep(process.clock, input.ms, input.deaf ? undefined : signal)
-        return end(endingOf(input, job.attempt, Number(fence)), snooze)
-      } finally {
-        recorder.write({ type: 'run', what: 'end', ...about })
-      }
-    },
-  })
+  } as const
+  const run = (context: RunContext<Behaviour, object>): Promise<string | Snooze> =>
+    work(context, workerOf(hf), process, recorder)
+  if (batch === null) return hf.job({ ...definition, run })
+  return hf.batchJob({ ...definition, batch, run: ({ jobs }) => Promise.allSettled(jobs.map(run)) })
+}
+
+async function work(
+  { input, job, fence, signal, snooze, progress }: RunContext<Behaviour, object>,
+  worker: string,
+  process: SimulatedProcess,
+  recorder: Recorder,
+): Promise<string | Snooze> {
+  const about = { node: process.name, worker, job: job.id, token: Number(fence), attempt: job.attempt }
+  recorder.write({ type: 'run', what: 'start', ...about, payload: JSON.stringify(input) })
+  try {
+    progress(0, 1)
+    await sleep(process.clock, input.ms, input.deaf ? undefined : signal)
+    return end(endingOf(input, job.attempt, Number(fence)), snooze)
+  } finally {
+    recorder.write({ type: 'run', what: 'end', ...about })
+  }
 }
 
 /** Told by the fleet, which starts the workers. */
@@ -165,7 +176,7 @@ export class Client {
     this.#plan = plan
     this.#process = process
     this.#hf = hf
-    this.#job = defineWork(hf, process, recorder)
+    this.#job = defineWork(plan, hf, process, recorder)
     this.#random = random
   }
 
