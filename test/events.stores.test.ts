@@ -1,73 +1,18 @@
-/** Domain events on every store: the same scenario, and transactions where there are any. */
+/** Domain events on every store (memory, embedded, postgres, redis): the same scenario, and transactions where there are any. */
 import { holdfast } from 'holdfast'
-import { memoryStore } from 'holdfast/memory'
-import { embeddedStore, postgresStore } from 'holdfast/postgres'
-import { redisStore } from 'holdfast/redis'
-import type { Store } from 'holdfast/store'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { freshDatabase, sharedPostgres, type Database } from './support/servers/database.ts'
-import { freshPrefix, redisMissing, sharedRedis } from './support/servers/redis.ts'
+import { EVERY_STORE, START_MS, startFleet, type Fleet } from './support/every-store.ts'
 import { thrownBy } from './support/virtual.ts'
 
-interface Fleet {
-  connect(): Store
-  close(): Promise<void>
-}
-
-interface Subject {
-  readonly name: string
-  readonly missing?: () => string
-  readonly transactions: boolean
-  /** What each process of a fleet opens; where one process has the store alone, they share it. */
-  readonly start: () => Promise<Fleet>
-}
-
-const subjects: readonly Subject[] = [
-  { name: 'memory', transactions: false, start: () => Promise.resolve(shared(memoryStore())) },
-  {
-    name: 'embedded',
-    transactions: true,
-    start: () => Promise.resolve(shared(embeddedStore({ directory: null }))),
-  },
-  {
-    name: 'PostgreSQL',
-    transactions: true,
-    async start() {
-      const database: Database = await freshDatabase(sharedPostgres(18))
-      return { connect: () => postgresStore({ url: database.url }), close: () => database.drop() }
-    },
-  },
-  {
-    name: 'Redis',
-    missing: redisMissing,
-    transactions: false,
-    start() {
-      const prefix = freshPrefix()
-      const connect = (): Store => redisStore({ url: sharedRedis(), prefix })
-      return Promise.resolve({ connect, close: () => Promise.resolve() })
-    },
-  },
-]
-
-function shared(store: Store): Fleet {
-  return { connect: () => ({ ...store, close: () => Promise.resolve() }), close: () => store.close() }
-}
-
-/** Starting PGlite compiles 10 MB of WebAssembly and creates a database. */
-const START_MS = 120_000
 const order = z.object({ id: z.string(), cents: z.coerce.number<string>() })
 
-describe.each(subjects)('domain events on $name', ({ missing, transactions, start }) => {
+describe.each(EVERY_STORE)('domain events on $name', ({ missing, transactions, start }) => {
   if (missing !== undefined && missing() !== '') return test.skip(missing(), () => undefined)
 
   let fleet: Fleet
   beforeAll(async () => {
-    fleet = await start()
-    // The tables are made here, beyond the deadline of any call.
-    const store = fleet.connect()
-    await store.open()
-    await store.close()
+    fleet = await startFleet(start)
   }, START_MS)
   afterAll(() => fleet.close())
   const join = () =>

@@ -65,12 +65,16 @@ export class Enqueuer {
     })
   }
 
-  async one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
-    if (tx === undefined) {
-      // Here, since the flush may be sent from anywhere: behind others that wait for the very transaction we are in.
-      this.#parts.connection.store.transactions?.refuseInside?.('enqueue without { tx }')
-      return this.#batcher.add(await this.#prepare(item))
-    }
+  /** What is refused is thrown here and now where the job's schema is synchronous: the caller is asynchronous anyway. */
+  one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
+    if (tx !== undefined) return this.#oneIn(tx, item)
+    // Here, since the flush may be sent from anywhere: behind others that wait for the very transaction we are in.
+    this.#parts.connection.store.transactions?.refuseInside?.('enqueue without { tx }')
+    const job = this.#prepare(item)
+    return job instanceof Promise ? job.then((made) => this.#batcher.add(made)) : this.#batcher.add(job)
+  }
+
+  async #oneIn(tx: unknown, item: EnqueueItem): Promise<EnqueueAnswer> {
     this.transactions()
     const [answer] = await this.#flushIn(tx, [await this.#prepare(item)])
     return answer as EnqueueAnswer

@@ -51,47 +51,79 @@ export function jobHandle<Out>(
   name: string,
   outcome: EnqueueAnswer['outcome'] | null,
 ): Handle<Out> {
-  const read = async (): Promise<JobRecord> => {
-    const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
-    if (record === null)
-      throw new HoldfastError('HF_JOB_NOT_FOUND', `Job "${name}" ${id} is not in the store.`)
+  return new JobHandle(core, id, name, outcome)
+}
+
+/** A class, since one is made for every enqueue and most are never asked for anything. */
+class JobHandle<Out> implements Handle<Out> {
+  readonly id: string
+  readonly duplicate: boolean
+  readonly outcome: EnqueueAnswer['outcome'] | null
+  readonly #core: Core
+  readonly #name: string
+
+  constructor(core: Core, id: string, name: string, outcome: EnqueueAnswer['outcome'] | null) {
+    this.id = id
+    this.duplicate = outcome !== null && outcome !== 'inserted'
+    this.outcome = outcome
+    this.#core = core
+    this.#name = name
+  }
+
+  async read(): Promise<JobRecord> {
+    const { id } = this
+    const record = await this.#core.connection.persist(`read job ${id}`, (store) =>
+      store.admin.get(id as JobId),
+    )
+    if (record === null) throw this.#notFound()
     return record
   }
-  return {
-    id,
-    duplicate: outcome !== null && outcome !== 'inserted',
-    outcome,
-    read,
-    state: async () => (await read()).state,
-    attempts: async () => attemptsOf(await read()),
-    async result({ timeout, signal } = {}) {
-      const timeoutMs = timeout === undefined ? RESULT_TIMEOUT_MS : readDuration(timeout, 'timeout')
-      const deadlineMs = core.clock.monotonicMs() + timeoutMs
-      for await (const record of changes(core, id, read, signal, deadlineMs)) {
-        if (isFinal(record.state)) return resultOf(record) as Out
-      }
-      throw new HoldfastError(
-        'HF_RESULT_TIMEOUT',
-        `Job "${name}" ${id} was not finished within ${formatDuration(timeoutMs)}.`,
-      )
-    },
-    async cancel(reason) {
-      const answer = await core.connection.persist(`cancel job ${id}`, (store) =>
-        store.admin.cancel(id as JobId, reason ?? null),
-      )
-      if (answer === 'missing')
-        throw new HoldfastError('HF_JOB_NOT_FOUND', `Job "${name}" ${id} is not in the store.`)
-      return answer !== 'final'
-    },
-    async *watch({ signal } = {}) {
-      let last = ''
-      for await (const record of changes(core, id, read, signal, Infinity)) {
-        const update = updateOf(record)
-        const shown = JSON.stringify(update)
-        if (shown !== last) yield update
-        last = shown
-      }
-    },
+
+  async state(): Promise<JobState> {
+    return (await this.read()).state
+  }
+
+  async attempts(): Promise<readonly AttemptRecord[]> {
+    return attemptsOf(await this.read())
+  }
+
+  async result({ timeout, signal }: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<Out> {
+    const timeoutMs = timeout === undefined ? RESULT_TIMEOUT_MS : readDuration(timeout, 'timeout')
+    const deadlineMs = this.#core.clock.monotonicMs() + timeoutMs
+    for await (const record of this.#changes(signal, deadlineMs)) {
+      if (isFinal(record.state)) return resultOf(record) as Out
+    }
+    throw new HoldfastError(
+      'HF_RESULT_TIMEOUT',
+      `Job "${this.#name}" ${this.id} was not finished within ${formatDuration(timeoutMs)}.`,
+    )
+  }
+
+  async cancel(reason?: string): Promise<boolean> {
+    const { id } = this
+    const answer = await this.#core.connection.persist(`cancel job ${id}`, (store) =>
+      store.admin.cancel(id as JobId, reason ?? null),
+    )
+    if (answer === 'missing') throw this.#notFound()
+    return answer !== 'final'
+  }
+
+  async *watch({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<JobUpdate> {
+    let last = ''
+    for await (const record of this.#changes(signal, Infinity)) {
+      const update = updateOf(record)
+      const shown = JSON.stringify(update)
+      if (shown !== last) yield update
+      last = shown
+    }
+  }
+
+  #changes(signal: AbortSignal | undefined, deadlineMs: number): AsyncGenerator<JobRecord> {
+    return changes(this.#core, this.id, () => this.read(), signal, deadlineMs)
+  }
+
+  #notFound(): HoldfastError {
+    return new HoldfastError('HF_JOB_NOT_FOUND', `Job "${this.#name}" ${this.id} is not in the store.`)
   }
 }
 

@@ -1,0 +1,63 @@
+/** Every kind of store, opened for real, for tests that say the same of all of them. */
+import { memoryStore } from 'holdfast/memory'
+import { embeddedStore, postgresStore } from 'holdfast/postgres'
+import { redisStore } from 'holdfast/redis'
+import type { Store } from 'holdfast/store'
+import { freshDatabase, sharedPostgres, type Database } from './servers/database.ts'
+import { freshPrefix, redisMissing, sharedRedis } from './servers/redis.ts'
+
+/** A store as several processes share it. */
+export interface Fleet {
+  connect(): Store
+  close(): Promise<void>
+}
+
+interface StoreKind {
+  readonly name: string
+  readonly missing?: () => string
+  readonly transactions: boolean
+  /** What each process of a fleet opens; where one process has the store alone, they share it. */
+  readonly start: () => Promise<Fleet>
+}
+
+export const EVERY_STORE: readonly StoreKind[] = [
+  { name: 'memory', transactions: false, start: () => Promise.resolve(shared(memoryStore())) },
+  {
+    name: 'embedded',
+    transactions: true,
+    start: () => Promise.resolve(shared(embeddedStore({ directory: null }))),
+  },
+  {
+    name: 'PostgreSQL',
+    transactions: true,
+    async start() {
+      const database: Database = await freshDatabase(sharedPostgres(18))
+      return { connect: () => postgresStore({ url: database.url }), close: () => database.drop() }
+    },
+  },
+  {
+    name: 'Redis',
+    missing: redisMissing,
+    transactions: false,
+    start() {
+      const prefix = freshPrefix()
+      const connect = (): Store => redisStore({ url: sharedRedis(), prefix })
+      return Promise.resolve({ connect, close: () => Promise.resolve() })
+    },
+  },
+]
+
+function shared(store: Store): Fleet {
+  return { connect: () => ({ ...store, close: () => Promise.resolve() }), close: () => store.close() }
+}
+
+/** Opens it beyond the deadline of any call: starting PGlite compiles 10 MB of WebAssembly, and tables are made. */
+export async function startFleet(start: StoreKind['start']): Promise<Fleet> {
+  const fleet = await start()
+  const store = fleet.connect()
+  await store.open()
+  await store.close()
+  return fleet
+}
+
+export const START_MS = 120_000
