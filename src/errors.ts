@@ -61,6 +61,7 @@ export const ERROR_HINTS = {
   HF_JOB_CANCELLED: 'Somebody cancelled the job; its reason is in the message.',
   HF_RESULT_TIMEOUT: 'The job is not finished yet: wait longer with { timeout }, or look at handle.state().',
   HF_RESULT_DROPPED: 'Return something smaller, such as a reference to where the result is kept.',
+  HF_EXPIRED: 'The job was given { expiresIn } and its time is over: replay it, or give it more.',
   HF_BATCH_RESULT:
     'Return one result for each job of the batch, in order (an Error for one that failed), or nothing at all.',
   HF_ATTEMPT_TIMEOUT: "Raise the job's `timeout`, or make the handler watch its signal and finish sooner.",

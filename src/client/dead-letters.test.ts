@@ -291,6 +291,50 @@ describe('the handler of dead letters', () => {
     expect(second.seen).toEqual([id])
   })
 
+  test('is not called again by whoever leads next, and old letters are not read for ever', async () => {
+    const world = new VirtualWorld()
+    const seen: string[] = []
+    const start = async () => {
+      const process = world.process()
+      process.hf.deadLetters.handle((letter) => void seen.push(letter.id))
+      const job = process.hf.job({ name: 'bad', run: () => Promise.reject(new Fatal('no')) })
+      return { ...process, job, worker: await process.hf.work() }
+    }
+    let process = await start()
+    await world.advance(10_000)
+    await process.job.enqueueMany([undefined, undefined])
+    await world.until(() => seen.length === 2)
+    for (let deploy = 0; deploy < 3; deploy++) {
+      await world.advance(3_600_000)
+      await world.run(process.worker.stop())
+      process = await start()
+    }
+    await world.advance(600_000)
+    expect(seen).toHaveLength(2)
+    const found = (await world.store.admin.list({ states: ['dead'], limit: 10, after: null })).jobs
+    expect(found).toHaveLength(2)
+    const { args } = process.line.callsTo('admin.list').at(-1) ?? {}
+    const { finishedFrom } = args?.[0] as { finishedFrom: number }
+    for (const letter of found) expect('finishedAt' in letter && letter.finishedAt).toBeLessThan(finishedFrom)
+  })
+
+  test('that was taken out of the code is forgotten', async () => {
+    const world = new VirtualWorld()
+    const before = world.process()
+    before.hf.deadLetters.handle(() => undefined)
+    before.hf.job({ name: 'bad', run: () => undefined })
+    await before.hf.work()
+    await world.advance(60_000)
+    before.kill()
+    const after = world.process()
+    const job = after.hf.job({ name: 'bad', run: () => Promise.reject(new Fatal('no')) })
+    await after.hf.work()
+    await world.advance(600_000)
+    await job.enqueue()
+    await world.advance(600_000)
+    expect(await world.counts()).toEqual({ dead: 1 })
+  })
+
   test('is defined once, and refuses what cannot work', () => {
     const { hf } = alone()
     expect(() => hf.deadLetters.handle(7 as never)).toThrow('not a function')

@@ -204,7 +204,7 @@ type Unsettled<R> =
   R extends PromiseFulfilledResult<infer Value> ? Value : R extends PromiseRejectedResult ? never : R
 
 /** One job's result of what a batch handler returns for all. */
-export type BatchReturned<R> = Jsonify<Exclude<Unsettled<R>, Snooze | Error>>
+export type BatchReturned<R> = Jsonify<Exclude<Unsettled<Awaited<R>>, Snooze | Error>>
 
 /** A handler's result as the handle gives it back; snoozing is no result. */
 export type Returned<R> = Jsonify<Exclude<R, Snooze>>

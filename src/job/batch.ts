@@ -68,7 +68,7 @@ function readSize(size: unknown): SizeRules {
 function readAdaptive(given: AdaptiveSize): SizeRules {
   refuseOthers(given, SIZE_FIELDS, 'batch.size')
   const max = readWhole(given.max ?? Math.max(50, given.min ?? 0), 'batch.size.max', 1, LARGEST)
-  const min = readWhole(given.min ?? Math.min(5, max), 'batch.size.min', 1, max)
+  const min = readWhole(given.min ?? Math.min(5, max, given.start ?? max), 'batch.size.min', 1, max)
   const start = readWhole(given.start ?? Math.min(Math.max(10, min), max), 'batch.size.start', min, max)
   const shrinkAboveMs = readDuration(given.shrinkAbove ?? '5s', 'batch.size.shrinkAbove')
   const growBelowMs = readDuration(given.growBelow ?? '2s', 'batch.size.growBelow', { orZero: true })

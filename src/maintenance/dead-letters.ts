@@ -7,19 +7,21 @@ import type { Core } from '../client/core.ts'
 import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
 import { plainDefinition, type JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
-import type { JobRecord } from '../job/record.ts'
+import type { DeadJob } from '../job/record.ts'
 import { MAX_BATCH, type Store } from '../stores/store.ts'
 import { DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
 
 /** The note that tells whoever leads of a handler, and what its jobs are made of. */
 const HANDLER_KIND = 'dead-letter-handler'
 const HANDLER = 'handler'
+const HANDLER_TTL_MS = 300_000
 const LOOK_MS = 5_000
 const COUNT_MS = 60_000
-/** A letter may become visible a little after others that failed later. */
 const OVERLAP_MS = 60_000
-/** Far longer than the overlap, and than two leaders can differ. */
+/** Far longer than a letter stays in the overlap. */
 const REMEMBERED = '1h'
+/** Letters are read whole, with their payloads. */
+const PAGE = 200
 const CURSOR_KIND = 'cursor'
 const CURSOR = 'dead-letters'
 
@@ -36,13 +38,20 @@ export function deadLetterWatch(core: Core): Duty {
   }
 }
 
-/** So that whoever leads knows that new dead letters are wanted; nothing to tell where there is no handler. */
-export async function declareHandler(core: Core, handler: JobDefinition | undefined): Promise<void> {
+/**
+ * So that whoever leads knows that new dead letters are wanted; nothing to tell where there is no handler. For a time
+ * only: a handler that was taken out of the code is forgotten.
+ */
+export async function declareHandler(
+  core: Core,
+  handler: JobDefinition | undefined,
+  ttlMs = HANDLER_TTL_MS,
+): Promise<void> {
   if (handler === undefined) return
   const { queue, priority, retry } = handler
   const text = JSON.stringify({ queue, priority, attempts: retry.attempts, crashes: retry.crashes })
   await core.connection.persist('declare the handler of dead letters', (store) =>
-    store.notes.put(HANDLER_KIND, HANDLER, text, null),
+    store.notes.put(HANDLER_KIND, HANDLER, text, ttlMs),
   )
 }
 
@@ -86,76 +95,97 @@ class GrowthWatch {
   }
 }
 
+/**
+ * The cursor says up to which time of failure letters have been handed over. A look goes back a little before it, since
+ * a letter may become visible after others that failed later; once nothing has come for that long, it moves beyond the
+ * last one, so that nobody looks at it again.
+ */
 export class HandingOver {
   readonly #core: Core
   /** Handed over lately, with the time they failed: what the overlap shows again. */
-  #recent = new Map<string, number>()
+  readonly #recent = new Map<string, number>()
+  /** When a letter was last seen that was new. */
+  #newsMs: number
 
   constructor(core: Core) {
     this.#core = core
+    this.#newsMs = core.clock.monotonicMs()
   }
 
   async look(): Promise<void> {
     const core = this.#core
     const [handler] = await call(core, 'look for a handler', (store) => store.notes.list(HANDLER_KIND))
     if (handler === undefined) return
-    const definition = readHandler(core, handler.text)
+    const begunMs = core.clock.monotonicMs()
     const cursor = await this.#cursor()
-    let newest = cursor
+    const newest = await this.#handAllFrom(cursor - OVERLAP_MS, readHandler(core, handler.text))
+    if (newest === null) return
+    const nowMs = core.clock.monotonicMs()
+    // What failed while this look was under way may have been missed by it.
+    const seenAll = newest - (nowMs - begunMs)
+    if (seenAll > cursor) await this.#moveTo(seenAll)
+    else if (nowMs - this.#newsMs >= OVERLAP_MS) await this.#moveTo(newest + OVERLAP_MS + 1)
+    for (const [key, failedAt] of this.#recent) if (failedAt < newest - OVERLAP_MS) this.#recent.delete(key)
+  }
+
+  /** Resolves to when the newest of them failed; null where there is none. */
+  async #handAllFrom(fromMs: number, definition: JobDefinition): Promise<number | null> {
+    let newest: number | null = null
     let after: JobId | null = null
     do {
-      const query = {
-        states: ['dead'] as const,
-        finishedFrom: cursor - OVERLAP_MS,
-        limit: MAX_BATCH,
-        after,
-      }
+      const query = { states: ['dead'] as const, finishedFrom: fromMs, limit: PAGE, after }
       const page: Awaited<ReturnType<Store['admin']['list']>> = await call(
-        core,
+        this.#core,
         'read dead letters',
         (store) => store.admin.list(query),
       )
-      newest = Math.max(newest, await this.#hand(page.jobs, definition))
+      const letters = page.jobs.filter((job) => job.state === 'dead')
+      for (const { finishedAt } of letters) newest = Math.max(newest ?? 0, finishedAt)
+      await this.#hand(letters, definition)
       after = page.next
     } while (after !== null)
-    this.#forget(newest - OVERLAP_MS)
-    if (newest > cursor) await this.#moveTo(newest)
-  }
-
-  /** Enqueues a job for each that is new; resolves to when the newest failed. */
-  async #hand(jobs: readonly JobRecord[], definition: JobDefinition): Promise<number> {
-    let newest = 0
-    const items = jobs.flatMap((job) => {
-      if (job.state !== 'dead') return []
-      const { id, name, finishedAt: failedAt } = job
-      newest = Math.max(newest, failedAt)
-      const key = `${id} ${failedAt}`
-      // A handler that fails for good is not handed to itself.
-      if (name === DEAD_LETTER_JOB || this.#recent.has(key)) return []
-      this.#recent.set(key, failedAt)
-      return [{ definition, input: { id, failedAt }, options: { unique: { key, for: REMEMBERED } as const } }]
-    })
-    try {
-      await this.#core.enqueuer.together(items)
-    } catch (error) {
-      for (const { options } of items) this.#recent.delete(options.unique.key)
-      throw error
-    }
     return newest
   }
 
-  #forget(beforeMs: number): void {
-    for (const [key, failedAt] of this.#recent) if (failedAt < beforeMs) this.#recent.delete(key)
+  /** Enqueues a job for each that is new. */
+  async #hand(letters: readonly DeadJob[], definition: JobDefinition): Promise<void> {
+    const items = letters.flatMap(({ id, name, finishedAt: failedAt }) => {
+      const key = `${id} ${failedAt}`
+      // A handler that fails for good is not handed to itself.
+      if (name === DEAD_LETTER_JOB || this.#recent.has(key)) return []
+      return [{ definition, input: { id, failedAt }, options: { unique: { key, for: REMEMBERED } as const } }]
+    })
+    if (items.length === 0) return
+    await this.#core.enqueuer.together(items)
+    this.#newsMs = this.#core.clock.monotonicMs()
+    for (const { input, options } of items) this.#recent.set(options.unique.key, input.failedAt)
   }
 
-  /** A handler that is the first of all is told of what fails from now on. */
+  /** A handler that is the first of all is told of what fails from now on: beyond the newest that there is. */
   async #cursor(): Promise<number> {
     const notes = await call(this.#core, 'read the cursor', (store) => store.notes.list(CURSOR_KIND))
-    const stored = Number(notes.find(({ id }) => id === CURSOR)?.text)
+    const stored = Number(notes.find(({ id }) => id === CURSOR)?.text ?? Number.NaN)
     if (Number.isFinite(stored)) return stored
-    const now = this.#core.clock.now()
-    await this.#moveTo(now)
-    return now
+    const first = (await this.#newestOfAll()) + OVERLAP_MS + 1
+    await this.#moveTo(first)
+    return first
+  }
+
+  /** By the store's own times, not by a clock of ours. */
+  async #newestOfAll(): Promise<number> {
+    let newest = 0
+    let after: JobId | null = null
+    do {
+      const from: JobId | null = after
+      const page: Awaited<ReturnType<Store['admin']['deadGroups']>> = await call(
+        this.#core,
+        'group dead letters',
+        (store) => store.admin.deadGroups({}, MAX_BATCH, from),
+      )
+      for (const { lastAt } of page.groups) newest = Math.max(newest, lastAt)
+      after = page.next
+    } while (after !== null)
+    return newest
   }
 
   async #moveTo(timeMs: number): Promise<void> {

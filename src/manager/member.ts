@@ -12,11 +12,12 @@ import type { NotedStatus } from './status.ts'
 export interface MemberParts {
   readonly core: Core
   readonly worker: Pick<Worker, 'id' | 'tally' | 'health'>
-  readonly settings: Pick<WorkerSettings, 'name' | 'weights'>
+  readonly settings: Pick<WorkerSettings, 'name' | 'weights' | 'jobs'>
   readonly limits: ResolvedLimits
 }
 
 export class Member {
+  readonly jobs: WorkerSettings['jobs']
   readonly name: string
   /** Names its note in the store. The first id of the worker, which it keeps here when it gets another. */
   readonly noteId: string
@@ -30,6 +31,7 @@ export class Member {
   constructor(parts: MemberParts) {
     this.#parts = parts
     this.name = parts.settings.name
+    this.jobs = parts.settings.jobs
     this.noteId = parts.worker.id
     this.queues = [...parts.settings.weights.keys()]
     this.#startedMs = this.#nowMs
@@ -61,7 +63,7 @@ export class Member {
   status(eventLoopLagMs: number): NotedStatus {
     const { worker, core } = this.#parts
     const { processed, failed, busyMs, lastMs } = worker.tally
-    const { running, slots, stopping } = worker.health()
+    const { busy, slots, stopping } = worker.health()
     const nowMs = this.#nowMs
     // By the wall clock of now, which may have been set meanwhile.
     const dateOf = (ms: number): Date => new Date(core.clock.now() - (nowMs - ms))
@@ -73,7 +75,7 @@ export class Member {
       state: stopping ? 'stopping' : 'running',
       queues: this.queues,
       slots,
-      busy: running,
+      busy,
       processed,
       errors: failed,
       rate: this.#history.rate(nowMs, worker.tally),

@@ -4,7 +4,7 @@ import { problemsOf, type WorkerFacts } from './rules.ts'
 const MINUTE_MS = 60_000
 const limits = { idleMs: 30 * MINUTE_MS, errorRate: 0.1, queueSize: 1_000 }
 const fine: WorkerFacts = {
-  health: { healthy: true, lastPollMsAgo: 500, running: 0, waiting: 0, slots: 5, stopping: false },
+  health: { healthy: true, lastPollMsAgo: 500, running: 0, waiting: 0, slots: 5, busy: 0, stopping: false },
   idleMs: 0,
   recent: { processed: 0, failed: 0 },
   waiting: { queues: [], size: 0, oldestMs: null },
@@ -24,7 +24,7 @@ describe('a worker', () => {
   })
 
   test('that finishes nothing while jobs wait is inactive', () => {
-    const health = { ...fine.health, running: 2 }
+    const health = { ...fine.health, busy: 2 }
     expect(problems({ health, waiting, idleMs: 31 * MINUTE_MS })).toEqual([
       'It has finished nothing for 31m, while a job has been waiting for 40m; 2 of 5 slots are busy.',
     ])

@@ -32,7 +32,7 @@ function inactive({ health, idleMs, waiting }: WorkerFacts, limits: ResolvedLimi
   const oldestMs = waiting?.oldestMs ?? 0
   if (Math.min(idleMs, oldestMs) < limits.idleMs) return null
   const waits = `a job has been waiting for ${formatDuration(oldestMs)}`
-  return `It has finished nothing for ${formatDuration(idleMs)}, while ${waits}; ${health.running} of ${health.slots} slots are busy.`
+  return `It has finished nothing for ${formatDuration(idleMs)}, while ${waits}; ${health.busy} of ${health.slots} slots are busy.`
 }
 
 function failing({ recent: { processed, failed } }: WorkerFacts, limits: ResolvedLimits): string | null {

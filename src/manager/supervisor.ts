@@ -4,6 +4,8 @@
  * nothing here can hold up a claim or a settle.
  */
 import type { Core } from '../client/core.ts'
+import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
+import { declareHandler } from '../maintenance/dead-letters.ts'
 import { Bell } from '../std/bell.ts'
 import type { WorkOptions, WorkerSettings } from '../worker/options.ts'
 import type { Worker } from '../worker/worker.ts'
@@ -13,6 +15,9 @@ import { Member } from './member.ts'
 import type { HealthSettings } from './options.ts'
 import { Roster } from './roster.ts'
 import { WorkerBook, type Startable } from './workers.ts'
+
+/** As long as the notes of workers are, and some more: a deploy may take a while. */
+const HANDLER_ROUNDS = 10
 
 interface Rounds {
   readonly bell: Bell
@@ -97,6 +102,14 @@ export class Supervisor {
       void this.health.runChecks()
       await this.health.judgeWorkers()
       await Promise.all(this.#roster.members.map((member) => this.#roster.renew(member)))
+      await this.#renewHandler()
     }
+  }
+
+  /** The handler of dead letters is known for as long as somebody runs it. */
+  async #renewHandler(): Promise<void> {
+    const handler = this.#roster.members.flatMap((member) => member.jobs.get(DEAD_LETTER_JOB) ?? [])[0]
+    // The connection tells of an outage; the next round tries again.
+    await declareHandler(this.#core, handler, HANDLER_ROUNDS * this.#settings.everyMs).catch(() => undefined)
   }
 }

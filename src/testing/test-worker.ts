@@ -6,7 +6,6 @@ import type { Core } from '../client/core.ts'
 import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
-import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import type { JobId, WorkerId } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { declareHandler, HandingOver } from '../maintenance/dead-letters.ts'
@@ -14,8 +13,8 @@ import { fireSchedules } from '../maintenance/scheduler.ts'
 import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
 import { MAX_BATCH, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
-import { BatchCall } from '../worker/batch-call.ts'
-import { execute } from '../worker/execute.ts'
+import { BatchGroup } from '../worker/batch-group.ts'
+import { batchFunction, execute, lateOutcome } from '../worker/execute.ts'
 import { Reporter } from '../worker/reporter.ts'
 import { policyOf, settle, tellSettled, timeoutOf, type PendingSettle } from '../worker/settling.ts'
 import { Timeouts } from '../worker/timeouts.ts'
@@ -86,8 +85,9 @@ export class TestWorker {
   /** A batch handler is given what its worker would gather; not where each job's first run is to be lost. */
   async #runWithCompany(lease: Lease): Promise<readonly RunResult<unknown>[]> {
     const name = lease.jobs[0]?.name
-    const batch = this.#core.definition(name ?? '')?.batch
-    if (batch === undefined || this.#deliver === 'twice') return [await this.#run(lease, 0)]
+    const definition = this.#core.definition(name ?? '')
+    if (definition?.batch === undefined || this.#deliver === 'twice') return [await this.#run(lease, 0)]
+    const { batch } = definition
     const places = [{ lease, position: 0 }]
     const more = batch.size.start > 1 ? await this.#claim(lease.queue, batch.size.start - 1) : []
     for (const other of more) {
@@ -95,7 +95,7 @@ export class TestWorker {
       await this.#release(other, (position) => isMeant[position] === true)
       isMeant.forEach((meant, position) => meant && places.push({ lease: other, position }))
     }
-    const shared = new BatchCall({ clock: this.#clock, size: places.length })
+    const shared = new BatchGroup({ run: batchFunction(definition), clock: this.#clock, size: places.length })
     return Promise.all(places.map((place) => this.#run(place.lease, place.position, { shared })))
   }
 
@@ -179,20 +179,18 @@ export class TestWorker {
   async #run(
     lease: Lease,
     position: number,
-    { onStart, shared }: { onStart?: (() => void) | undefined; shared?: BatchCall } = {},
+    { onStart, shared }: { onStart?: (() => void) | undefined; shared?: BatchGroup } = {},
   ): Promise<RunResult<unknown>> {
     const job = lease.jobs[position]
     if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
     const jobs = new Map(this.#core.registry.all().map((definition) => [definition.name, definition]))
     const attempt = new Attempt(job, lease, position, this.#worker, this.#clock.monotonicMs())
     attempt.batch = shared
-    const isLate = lease.claimedAt >= expiresAt(job)
-    const executing = isLate
-      ? Promise.resolve<Outcome>({ type: 'cancelled', reason: EXPIRED })
-      : this.#execute(attempt, jobs)
+    const late = lateOutcome(attempt, this.#clock.monotonicMs())
+    const executing = late === null ? this.#execute(attempt, jobs) : Promise.resolve(late)
     onStart?.()
     const outcome = await executing
-    shared?.ended()
+    shared?.ended(attempt)
     const pending = settle(this.#core, attempt, outcome, policyOf(this.#core, attempt, jobs))
     if (this.#deliver === 'twice' && !this.#deliveredOnce.has(job.id)) {
       this.#deliveredOnce.add(job.id)

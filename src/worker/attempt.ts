@@ -10,7 +10,7 @@ import type { Inherited } from '../job/new-job.ts'
 import type { ClaimedJob } from '../job/record.ts'
 import { LazyAbort } from '../std/abort.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
-import type { BatchCall } from './batch-call.ts'
+import type { BatchGroup } from './batch-group.ts'
 
 /**
  * waiting: claimed, not started · running · settled: its outcome is on its way to the store, though the handler may
@@ -36,8 +36,8 @@ export class Attempt implements CurrentJob {
   /** Why it was told to end, if it was. */
   abortedFor: AbortWhy | undefined
   cancelReason: string | null = null
-  /** The call that it shares with others; undefined for a plain job. */
-  batch: BatchCall | undefined
+  /** With whom it was started, for a batch handler; undefined for a plain job. */
+  batch: BatchGroup | undefined
   /** Set once its handler has committed: it is completed in the store, whatever comes after. */
   committed: CompletedSettlement | undefined
   #unhandled: { readonly reason: unknown } | undefined
@@ -116,7 +116,7 @@ export class Attempt implements CurrentJob {
     this.abortedFor = why
     const reason = new Aborted(why, message)
     this.abort.abort(reason)
-    this.batch?.stopped(reason)
+    this.batch?.stopped(this, reason)
   }
 
   unhandled(reason: unknown): void {

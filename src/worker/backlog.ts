@@ -9,6 +9,7 @@ import { BatchSize, type Resized } from './batch-size.ts'
 
 /** Jobs that one call of a batch handler is to be given. */
 export interface Gathered {
+  readonly definition: JobDefinition
   readonly attempts: readonly Attempt[]
   /** To be told how long the call took. */
   readonly size: BatchSize
@@ -26,6 +27,8 @@ const NO_ROOM: BatchRoom = { perSlot: 0, gathered: 0 }
 export class Backlog {
   #line: Attempt[] = []
   readonly #gatherers = new Map<string, Gatherer>()
+  /** Of what the last claim from a queue brought: how much was for a batch. Room for the rest would be hoarding. */
+  readonly #shares = new Map<string, number>()
 
   constructor(
     jobs: ReadonlyMap<string, JobDefinition>,
@@ -34,15 +37,22 @@ export class Backlog {
     for (const definition of jobs.values()) {
       if (definition.batch === undefined) continue
       const size = new BatchSize(definition.batch.size, (resized) => onResized(definition, resized))
-      this.#gatherers.set(definition.name, new Gatherer(definition.queue, definition.batch, size))
+      this.#gatherers.set(definition.name, new Gatherer(definition, definition.batch, size))
     }
   }
 
-  add(attempt: Attempt): void {
-    // A suspect may take its whole process down: it is nobody's company.
-    const gatherer = attempt.job.crashes > 0 ? undefined : this.#gatherers.get(attempt.job.name)
-    if (gatherer === undefined) this.#line.push(attempt)
-    else gatherer.attempts.push(attempt)
+  /** What a claim has brought from a queue. */
+  add(queue: string, attempts: readonly Attempt[]): void {
+    const before = this.#line.length
+    for (const attempt of attempts) {
+      // A suspect may take its whole process down: it is nobody's company.
+      const gatherer = attempt.job.crashes > 0 ? undefined : this.#gatherers.get(attempt.job.name)
+      if (gatherer === undefined) this.#line.push(attempt)
+      else gatherer.attempts.push(attempt)
+    }
+    if (this.#gatherers.size === 0 || attempts.length === 0) return
+    const share = 1 - (this.#line.length - before) / attempts.length
+    this.#shares.set(queue, share)
   }
 
   /** What has waited longest of all that can start. */
@@ -79,11 +89,11 @@ export class Backlog {
     let perSlot = 0
     let gathered = 0
     for (const gatherer of this.#gatherers.values()) {
-      if (gatherer.queue !== queue) continue
+      if (gatherer.definition.queue !== queue) continue
       perSlot += gatherer.size.now
       gathered += gatherer.attempts.length
     }
-    return { perSlot, gathered }
+    return { perSlot: Math.floor(perSlot * (this.#shares.get(queue) ?? 1)), gathered }
   }
 
   /** When a batch has waited long enough, or what cannot start has waited for too long. */
@@ -123,12 +133,12 @@ export class Backlog {
 class Gatherer {
   /** The oldest first. */
   attempts: Attempt[] = []
-  readonly queue: string
+  readonly definition: JobDefinition
   readonly size: BatchSize
   readonly #rules: BatchRules
 
-  constructor(queue: string, rules: BatchRules, size: BatchSize) {
-    this.queue = queue
+  constructor(definition: JobDefinition, rules: BatchRules, size: BatchSize) {
+    this.definition = definition
     this.#rules = rules
     this.size = size
   }
@@ -145,6 +155,7 @@ class Gatherer {
   }
 
   take(): Gathered {
-    return { attempts: this.attempts.splice(0, this.size.now), size: this.size }
+    const { definition, size } = this
+    return { definition, size, attempts: this.attempts.splice(0, size.now) }
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { BatchOptions } from '../job/batch.ts'
 import type { WorkerId } from '../job/ids.ts'
-import { alone, busy, deferred } from '../../test/support/virtual.ts'
+import { alone, busy, deferred, thrownBy } from '../../test/support/virtual.ts'
 
 /** A batch job that notes the inputs of each call. */
 function noting(batch: BatchOptions, parts: { retry?: { attempts: number } } = {}) {
@@ -83,6 +83,19 @@ describe('a batch handler', () => {
     expect(calls).toEqual([upTo(100)])
   })
 
+  test('does not make its worker hoard the plain jobs of a queue that they share', async () => {
+    const { hf, world, told, clock } = alone()
+    hf.batchJob({ name: 'rare', batch: { size: 500 }, run: () => undefined })
+    const plain = hf.job({ name: 'plain', run: () => busy(clock, 1_000) })
+    await plain.enqueueMany(Array.from({ length: 1_000 }, () => undefined))
+    await hf.work({ concurrency: 5 })
+    await world.advance(10_000)
+    expect(told.of('job.released').length).toBeLessThan(1_100)
+    const before = told.of('job.released').length
+    await world.advance(10_000)
+    expect(told.of('job.released').length - before).toBeLessThan(50)
+  })
+
   test('runs what is not its own beside it', async () => {
     const { hf, world, job, calls, told } = noting({ size: 3, fill: 3, wait: '1h' })
     const plain = hf.job({ name: 'plain', run: () => 'ran' })
@@ -136,6 +149,28 @@ describe('what a batch handler returns', () => {
     await hf.work()
     expect(await world.run(one!.result())).toEqual({ twice: 2 })
     await expect(world.run(two!.result())).rejects.toThrow('not two')
+  })
+
+  test('may be promises: the call is over when the last of them is', async () => {
+    const { hf, world, told, clock } = alone()
+    const job = hf.batchJob({
+      name: 'promises',
+      input: z.number(),
+      batch: { size: { start: 2, over: 1, growBelow: '1s' } },
+      retry: { attempts: 1 },
+      run: ({ inputs }) =>
+        inputs.map(async (input) => {
+          await busy(clock, 4_000)
+          if (input === 2) throw new Error('not two')
+          return input
+        }),
+    })
+    const handles = [await job.enqueue(1), await job.enqueue(2)]
+    await hf.work()
+    const one: number = await world.run(handles[0]!.result())
+    expect(one).toBe(1)
+    expect(await thrownBy(world.run(handles[1]!.result()))).toMatchObject({ code: 'HF_JOB_FAILED' })
+    expect(told.of('batch.resized')).toEqual([])
   })
 
   test('may be nothing: then all went well', async () => {
@@ -273,6 +308,97 @@ describe('a job of a batch', () => {
     await hf.work()
     await world.until(() => told.of('job.completed').length === 3)
     expect(calls.map(({ length }) => length).toSorted()).toEqual([1, 2])
+  })
+})
+
+describe('on the way to a batch handler', () => {
+  /** Jobs whose middleware takes its time: as long as the tag says, or until the job is told to end. */
+  function slowArrivals(fill: number, parts: { timeout?: '2s'; retry?: { attempts: number } } = {}) {
+    const fleet = alone()
+    const calls: string[][] = []
+    const signals: AbortSignal[] = []
+    const job = fleet.hf
+      .use(async ({ job: { tags }, signal, next }) => {
+        await busy(fleet.clock, Number(tags[0] ?? 0), tags[1] === 'deaf' ? undefined : signal)
+        return next()
+      })
+      .batchJob({
+        name: 'arriving',
+        input: z.string(),
+        batch: { size: fill, fill },
+        ...parts,
+        run: async ({ inputs, signal }) => {
+          calls.push([...inputs])
+          signals.push(signal)
+          await busy(fleet.clock, 3_000, signal)
+        },
+      })
+    const enqueue = (name: string, ms: number, deaf = false) =>
+      job.enqueue(name, { tags: [String(ms), ...(deaf ? ['deaf'] : [])] })
+    return { ...fleet, enqueue, calls, signals }
+  }
+
+  test('one that is cancelled is not in the batch, and nobody is called twice', async () => {
+    const { hf, world, told, enqueue, calls } = slowArrivals(3)
+    const first = await enqueue('a', 0)
+    await enqueue('b', 0)
+    await enqueue('c', 800)
+    await hf.work()
+    await world.until(() => told.of('job.started').length === 3)
+    await world.advance(100)
+    await first.cancel()
+    await world.until(() => told.of('job.completed').length === 2)
+    expect(calls).toEqual([['b', 'c']])
+    expect(told.of('job.cancelled')).toHaveLength(1)
+    expect(told.of('job.stuck')).toEqual([])
+  })
+
+  test('one that hangs holds up its company for a second only', async () => {
+    const { hf, world, told, enqueue, calls } = slowArrivals(3, { timeout: '2s', retry: { attempts: 1 } })
+    await enqueue('a', 0)
+    await enqueue('b', 0)
+    await enqueue('c', 600_000)
+    await hf.work()
+    await world.until(() => told.of('job.failed').length === 3)
+    expect(calls).toEqual([['a', 'b']])
+    expect(told.of('job.failed').map(({ kind }) => kind)).toEqual(['timeout', 'timeout', 'timeout'])
+  })
+
+  test('one that comes late is a batch of its own, within the same slot', async () => {
+    const { hf, world, told, enqueue, calls } = slowArrivals(3)
+    await enqueue('a', 0)
+    await enqueue('b', 0)
+    await enqueue('c', 2_000)
+    const worker = await hf.work({ concurrency: 1 })
+    await world.until(() => calls.length === 2)
+    expect(calls).toEqual([['a', 'b'], ['c']])
+    expect(worker.health()).toMatchObject({ slots: 1, busy: 1, running: 3 })
+    await world.until(() => told.of('job.completed').length === 3)
+    expect(worker.health()).toMatchObject({ busy: 0, running: 0 })
+  })
+
+  test('what is over by then is not called', async () => {
+    const { hf, world, told, enqueue, calls } = slowArrivals(2, { timeout: '2s', retry: { attempts: 1 } })
+    await enqueue('a', 10_000, true)
+    await enqueue('b', 10_000, true)
+    await hf.work()
+    await world.until(() => told.of('job.failed').length === 2)
+    await world.advance(20_000)
+    expect(calls).toEqual([])
+  })
+
+  test('the signal of the batch is that of those who are in it', async () => {
+    const { hf, world, told, enqueue, signals } = slowArrivals(3)
+    const [dropped, first] = [await enqueue('c', 900), await enqueue('a', 0)]
+    await enqueue('b', 0)
+    await hf.work()
+    await world.until(() => told.of('job.started').length === 3)
+    await dropped.cancel()
+    await world.until(() => signals.length === 1)
+    await first.cancel()
+    await world.advance(1_000)
+    expect(signals[0]?.aborted).toBe(false)
+    await world.until(() => told.of('job.completed').length >= 1)
   })
 })
 

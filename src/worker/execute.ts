@@ -9,11 +9,14 @@ import type { JobDefinition } from '../job/definition.ts'
 import { classify } from '../job/failure.ts'
 import { runInside } from '../job/middleware.ts'
 import { checkOutput, encodeResult, parseInput } from '../job/payload.ts'
+import { EXPIRED, expiresAt, isFirst } from '../job/expiry.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { formatDuration } from '../std/duration.ts'
+import { isThenable } from '../std/thenable.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
-import { BatchCall, type BatchFunction } from './batch-call.ts'
+import type { BatchFunction } from './batch-call.ts'
+import { BatchGroup } from './batch-group.ts'
 import { JobContext, jobInfo, SnoozeRequest } from './context.ts'
 import type { Reporter } from './reporter.ts'
 
@@ -46,8 +49,8 @@ async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Re
     const context = new JobContext({ core, attempt, reporter, definition }, input, ctx)
     if (definition.batch === undefined) return definition.run(context)
     // One that came without company is a batch all the same.
-    attempt.batch ??= new BatchCall({ clock: core.clock, size: 1 })
-    return attempt.batch.join(attempt, context, definition.run as unknown as BatchFunction)
+    attempt.batch ??= new BatchGroup({ run: batchFunction(definition), clock: core.clock, size: 1 })
+    return attempt.batch.join(attempt, context)
   }
   const ran =
     definition.middleware.length === 0
@@ -63,8 +66,9 @@ async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Re
   return succeeded(checked instanceof Promise ? await checked : checked)
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value
+/** What a batch job's `run` really takes. */
+export function batchFunction({ run }: JobDefinition): BatchFunction {
+  return run as unknown as BatchFunction
 }
 
 const NOTHING_ADDED = Object.freeze({})
@@ -124,6 +128,15 @@ export function outcomeOfAbort(attempt: Attempt): Outcome {
     case undefined:
       return failed(timedOut(attempt))
   }
+}
+
+/** What becomes of an attempt that is too late to be started; null where it is in time. */
+export function lateOutcome({ job, claimedAt, receivedMs }: Attempt, nowMs: number): Outcome | null {
+  if (job.envelope.expires === undefined || claimedAt + (nowMs - receivedMs) < expiresAt(job)) return null
+  // One that has failed before stays what it is, a failure: with all that it went through, and to be replayed.
+  if (isFirst(job)) return { type: 'cancelled', reason: EXPIRED }
+  const error = new HoldfastError('HF_EXPIRED', `Job "${job.name}" was too late for another attempt.`)
+  return { type: 'failed', thrown: error, kind: 'permanent' }
 }
 
 function timedOut({ job, timeoutMs }: Attempt): HoldfastError {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { DependencyDown } from '../errors.ts'
 import { alone, thrownBy } from '../../test/support/virtual.ts'
 
 describe('a job with expiresIn', () => {
@@ -59,7 +60,7 @@ describe('a job with expiresIn', () => {
     expect(await world.record(id)).toMatchObject({ state: 'dead', error: { message: 'down' } })
   })
 
-  test('whose retry comes too late is cancelled', async () => {
+  test('whose retry comes too late stays a dead letter', async () => {
     const { hf, world, told } = alone()
     const job = hf.job({
       name: 'flaky',
@@ -72,8 +73,36 @@ describe('a job with expiresIn', () => {
     await world.run(worker.stop())
     await world.advance(600_000)
     await hf.work()
+    await world.until(() => told.of('job.failed').some(({ final }) => final))
+    expect(await world.record(id)).toMatchObject({ state: 'dead', error: { code: 'HF_EXPIRED' } })
+  })
+
+  test('is not parked beyond its time either', async () => {
+    const { hf, world, told } = alone()
+    const job = hf.job({ name: 'parked', run: () => Promise.reject(new DependencyDown('smtp')) })
+    const { id } = await job.enqueue(undefined, { expiresIn: '5m' })
+    await hf.work()
+    await world.until(() => told.of('job.failed').length === 1)
+    expect(world.nowMs).toBeLessThan(301_000)
+    expect(await world.record(id)).toMatchObject({ state: 'dead', error: { kind: 'dependency_down' } })
+  })
+
+  test('that snoozes of its own accord is asked for anew', async () => {
+    const { hf, world } = alone()
+    let runs = 0
+    const job = hf.job({ name: 'later', run: ({ snooze }) => (++runs === 1 ? snooze('1h') : 'done') })
+    const handle = await job.enqueue(undefined, { expiresIn: '5m' })
+    await hf.work()
+    expect(await world.run(handle.result({ timeout: '2h' }), 7_200_000)).toBe('done')
+  })
+
+  test('is too late as well where it waited for its company', async () => {
+    const { hf, world, told } = alone()
+    const job = hf.batchJob({ name: 'slow', batch: { size: 2, fill: 2, wait: '1m' }, run: () => undefined })
+    await job.enqueue(undefined, { expiresIn: '5s' })
+    await hf.work()
     await world.until(() => told.of('job.cancelled').length === 1)
-    expect(await world.record(id)).toMatchObject({ state: 'cancelled', reason: 'expired' })
+    expect(told.of('job.completed')).toEqual([])
   })
 
   test('gets its attempt when it is replayed long after', async () => {
@@ -91,6 +120,19 @@ describe('a job with expiresIn', () => {
     works = true
     await hf.deadLetters.replay(handle.id)
     expect(await world.run(handle.result())).toBe('at last')
+  })
+
+  test('is a dead letter again where its replay fails, after one attempt', async () => {
+    const { hf, world, told } = alone()
+    const job = hf.job({ name: 'down', retry: { attempts: 3 }, run: () => Promise.reject(new Error('down')) })
+    const { id } = await job.enqueue(undefined, { expiresIn: '1s' })
+    const finals = (): number => told.of('job.failed').filter(({ final }) => final).length
+    await hf.work()
+    await world.until(() => finals() === 1)
+    await world.advance(3_600_000)
+    await hf.deadLetters.replay(id)
+    await world.until(() => finals() === 2)
+    expect(await world.record(id)).toMatchObject({ state: 'dead', error: { message: 'down' } })
   })
 
   test('is not handed out by hand either', async () => {

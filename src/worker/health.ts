@@ -4,10 +4,13 @@ export interface WorkerHealth {
   readonly healthy: boolean
   /** Since the last successful call to claim or settle; while there is no room to claim, it asks all the same. */
   readonly lastPollMsAgo: number
+  /** Jobs whose handlers run. */
   readonly running: number
   /** Claimed, not started yet. */
   readonly waiting: number
   readonly slots: number
+  /** Slots in use: a batch takes one, however many jobs are in it. */
+  readonly busy: number
   /** It was told to stop, and perhaps has. */
   readonly stopping: boolean
 }

@@ -11,7 +11,6 @@ import { HoldfastError, RetryIn } from '../errors.ts'
 import type { JobInfo } from '../job/context.ts'
 import { plainDefinition, readJobName } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
-import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
 import { readWhole } from '../job/numbers.ts'
@@ -23,7 +22,7 @@ import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH, type CancelNotice, type Lease, type WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import { jobInfo } from './context.ts'
-import { outcomeOfAbort } from './execute.ts'
+import { lateOutcome, outcomeOfAbort } from './execute.ts'
 import { Session } from './session.ts'
 import { settle, tellSettled, timeoutOf, withOverrides } from './settling.ts'
 import { Timeouts } from './timeouts.ts'
@@ -191,22 +190,18 @@ export class MessageQueue {
   async #claim(limit: number): Promise<Message[]> {
     const suspects = ![...this.#held].some((attempt) => attempt.job.crashes > 0)
     const { leases } = await this.#session.cycle([], { queue: this.name, limit, suspects })
-    return leases.flatMap((lease) =>
-      lease.jobs.flatMap((job, position) => {
-        const attempt = this.#hold(lease, position)
-        if (lease.claimedAt < expiresAt(job)) return [this.#message(attempt)]
-        this.#expire(attempt)
-        return []
-      }),
-    )
+    const held = leases.flatMap((lease) => lease.jobs.map((_, position) => this.#hold(lease, position)))
+    const messages = held.flatMap((attempt) => (this.#expire(attempt) ? [] : [this.#message(attempt)]))
+    // Where all of them were too late, others may stand behind them.
+    return held.length > 0 && messages.length === 0 ? this.#claim(limit) : messages
   }
 
-  /** Nobody gets to see it; whoever waits for a message looks again at once. */
-  #expire(attempt: Attempt): void {
-    attempt.cancelReason = EXPIRED
-    attempt.stop('cancelled', 'The message is too late.')
-    this.#settleQuietly(attempt)
-    for (const bell of this.#bells) bell.ring()
+  /** Whether it is too late for this one: then nobody gets to see it. */
+  #expire(attempt: Attempt): boolean {
+    const outcome = lateOutcome(attempt, this.#core.clock.monotonicMs())
+    if (outcome === null) return false
+    this.#settleQuietly(attempt, outcome)
+    return true
   }
 
   #hold(lease: Lease, position: number): Attempt {
@@ -291,8 +286,8 @@ export class MessageQueue {
   }
 
   /** Nobody waits for this settle, so nobody else would try again. */
-  #settleQuietly(attempt: Attempt): void {
-    this.#finish(this.#settle(attempt, outcomeOfAbort(attempt))).catch(() => {
+  #settleQuietly(attempt: Attempt, outcome: Outcome = outcomeOfAbort(attempt)): void {
+    this.#finish(this.#settle(attempt, outcome)).catch(() => {
       if (this.#closed || attempt.phase !== 'running') return
       this.#timeouts.set(attempt, this.#core.clock.monotonicMs() + SETTLE_AGAIN_MS)
     })

@@ -2,7 +2,7 @@
 import type { Core } from '../client/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { AttemptEnd } from '../job/events.ts'
-import { expiresAt } from '../job/expiry.ts'
+import { triedUntil } from '../job/expiry.ts'
 import { recordedError } from '../job/failure.ts'
 import type { AttemptRecord, ClaimedJob } from '../job/record.ts'
 import { resolveRetry, type ResolvedRetry } from '../job/retry.ts'
@@ -75,11 +75,13 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: R
   return { attempt, outcome, request }
 }
 
-/** A retry that would come too late is none: the failure is final. */
+/** A failure whose next attempt would come too late is final. What snoozes of its own accord asks for a later time. */
 function inTime({ job, startedAt }: Attempt, runMs: number, settlement: Settlement): Settlement {
-  if (settlement.type !== 'retry' || job.envelope.expires === undefined) return settlement
+  if (job.envelope.expires === undefined) return settlement
+  if ((settlement.type !== 'retry' && settlement.type !== 'snooze') || settlement.error === null)
+    return settlement
   const dueAt = startedAt + runMs + settlement.delayMs
-  return dueAt < expiresAt(job) ? settlement : { type: 'dead', error: settlement.error }
+  return dueAt < triedUntil(job) ? settlement : { type: 'dead', error: settlement.error }
 }
 
 /** What is remembered of the attempt; nothing of one that was handed back without a fault. */

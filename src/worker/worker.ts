@@ -8,7 +8,6 @@
 import type { Core } from '../client/core.ts'
 import type { AbortWhy } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
-import { EXPIRED, expiresAt } from '../job/expiry.ts'
 import type { Token } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
@@ -17,9 +16,9 @@ import type { CancelNotice, Lease, WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import { Backlog, type Gathered } from './backlog.ts'
 import { Backoff } from './backoff.ts'
-import { BatchCall } from './batch-call.ts'
+import { BatchGroup } from './batch-group.ts'
 import { CallLoop } from './call-loop.ts'
-import { execute, outcomeOfAbort } from './execute.ts'
+import { batchFunction, execute, lateOutcome, outcomeOfAbort } from './execute.ts'
 import type { WorkerHealth } from './health.ts'
 import { Intake, type Claim } from './intake.ts'
 import type { WorkerSettings } from './options.ts'
@@ -90,7 +89,7 @@ export class Worker {
       leaseMs: settings.leaseMs,
       callTimeoutMs: settings.callTimeoutMs,
       running: this.#running,
-      openTokens: () => this.#openTokens(),
+      openTokens: () => new Set(this.#open().map((attempt) => attempt.token)),
       onLost: (tokens) => this.#lose(tokens),
       onCancel: (notice) => this.#cancel(notice),
       onReborn: (before, abandoned) =>
@@ -143,7 +142,7 @@ export class Worker {
     const polls = this.#pace.pollIsDue()
     if (polls) this.#intake.poll()
     if (this.#phase === 'running') this.#startWaiting()
-    this.#giveBackStale()
+    this.#giveBack(this.#backlog.takeStale(this.#now() - GIVE_BACK_MS))
     const settles = this.#outbox.take()
     try {
       await this.#session.report(this.#reporter.take())
@@ -179,25 +178,18 @@ export class Worker {
   }
 
   #receive(lease: Lease): void {
+    const { worker } = this.#session
     const nowMs = this.#now()
-    lease.jobs.forEach((job, position) => {
-      if (job.crashes > 0) this.#suspectsHeld++
-      const attempt = new Attempt(job, lease, position, this.#session.worker, nowMs)
-      if (lease.claimedAt < expiresAt(job)) this.#backlog.add(attempt)
-      else this.#conclude(attempt, { type: 'cancelled', reason: EXPIRED })
-    })
+    const attempts = lease.jobs.map((job, position) => new Attempt(job, lease, position, worker, nowMs))
+    for (const { job } of attempts) if (job.crashes > 0) this.#suspectsHeld++
+    this.#backlog.add(lease.queue, attempts)
     if (this.#phase === 'running') this.#startWaiting()
-    else this.#releaseWaiting()
+    else this.#giveBack(this.#backlog.takeAll())
   }
 
-  /** Shutdown and give-back: the attempt is handed back, the job stands where it stood. */
-  #releaseWaiting(): void {
-    for (const attempt of this.#backlog.takeAll()) this.#conclude(attempt, { type: 'interrupted' })
-  }
-
-  #giveBackStale(): void {
-    const stale = this.#backlog.takeStale(this.#now() - GIVE_BACK_MS)
-    for (const attempt of stale) this.#conclude(attempt, { type: 'interrupted' })
+  /** Unstarted: the attempt is handed back, the job stands where it stood. */
+  #giveBack(attempts: readonly Attempt[]): void {
+    for (const attempt of attempts) this.#conclude(attempt, { type: 'interrupted' })
   }
 
   // ── execute ────────────────────────────────────────────────────────────────
@@ -206,15 +198,24 @@ export class Worker {
     while (this.#backlog.size > 0 && this.#taken < this.#settings.concurrency && this.#session.sure) {
       const next = this.#backlog.next(this.#now())
       if (next === undefined) return
-      this.#taken++
-      if (next instanceof Attempt) this.#start(next)
-      else this.#startBatch(next)
+      if (!(next instanceof Attempt)) this.#startBatch(next)
+      else if (!this.#expire(next)) this.#start(next)
     }
   }
 
-  #startBatch({ attempts, size }: Gathered): void {
-    const onReturned = (durationMs: number): void => size.ended(durationMs)
-    const batch = new BatchCall({ clock: this.#core.clock, size: attempts.length, onReturned })
+  /** Whether it is too late for this one: then it is over. */
+  #expire(attempt: Attempt): boolean {
+    const outcome = lateOutcome(attempt, this.#now())
+    if (outcome !== null) this.#conclude(attempt, outcome)
+    return outcome !== null
+  }
+
+  #startBatch({ definition, size, attempts: gathered }: Gathered): void {
+    const attempts = gathered.filter((attempt) => !this.#expire(attempt))
+    if (attempts.length === 0) return
+    const { clock } = this.#core
+    const run = batchFunction(definition)
+    const batch = new BatchGroup({ run, clock, size: attempts.length, onReturned: (ms) => size.ended(ms) })
     for (const attempt of attempts) {
       attempt.batch = batch
       this.#start(attempt)
@@ -224,6 +225,8 @@ export class Worker {
   #start(attempt: Attempt): void {
     const nowMs = this.#now()
     attempt.begin(nowMs, timeoutOf(this.#core, attempt.job, this.#settings.jobs.get(attempt.job.name)))
+    // The first of a batch takes the slot for all of them.
+    if (attempt.batch?.begun() ?? true) this.#taken++
     this.#running.add(attempt)
     this.#session.started(attempt)
     this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
@@ -238,7 +241,7 @@ export class Worker {
       this.#core.events.emit('job.unhandled', { ...attempt.facts, error: toError(late) }),
     )
     this.#running.delete(attempt)
-    if (attempt.batch === undefined || attempt.batch.ended()) this.#taken--
+    if (attempt.batch?.ended(attempt) ?? true) this.#taken--
     this.#session.ended(attempt)
     this.#intake.noteFinished()
     if (outcome !== null) this.#conclude(attempt, outcome)
@@ -312,10 +315,6 @@ export class Worker {
     )
   }
 
-  #openTokens(): Set<Token> {
-    return new Set(this.#open().map((attempt) => attempt.token))
-  }
-
   /** The leases are gone: abort what runs, and write nothing of it. Slots stay taken until the handlers return. */
   #lose(tokens: ReadonlySet<Token>): void {
     const lost = this.#open().filter((attempt) => tokens.has(attempt.token))
@@ -338,6 +337,7 @@ export class Worker {
       running: this.#running.size,
       waiting: this.#backlog.size,
       slots: concurrency,
+      busy: this.#taken,
       stopping: this.#stopping !== undefined,
     }
   }
@@ -360,7 +360,7 @@ export class Worker {
     this.#phase = 'stopping'
     this.#released = 0
     this.#core.events.emit('worker.stopping', { worker: this.id, running: this.#running.size })
-    this.#releaseWaiting()
+    this.#giveBack(this.#backlog.takeAll())
     this.#calls.ring()
     await this.#stopBell.until(
       () => this.#running.size === 0,

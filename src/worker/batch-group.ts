@@ -1,0 +1,83 @@
+/**
+ * The attempts that were started together for a batch handler. Each goes its own way through schema and middleware, and
+ * some never arrive at the handler: refused, cancelled, thrown out. Who arrives waits for the others, but not for ever:
+ * after a while those who are there are a batch, and who comes later is one with whoever comes then.
+ */
+import type { Clock } from '../std/clock.ts'
+import type { Attempt } from './attempt.ts'
+import { BatchCall, type BatchFunction, type Member } from './batch-call.ts'
+
+export interface BatchGroupParts {
+  readonly clock: Clock
+  readonly run: BatchFunction
+  /** How many attempts belong to it. */
+  readonly size: number
+  /** Told of each call of the handler. */
+  readonly onReturned?: (durationMs: number) => void
+}
+
+/** Nearly all arrive at once; one that hangs on its way must not take its company with it. */
+const STRAGGLERS_MS = 1_000
+
+export class BatchGroup {
+  readonly #parts: BatchGroupParts
+  /** Neither arrived nor over. */
+  #onTheirWay: number
+  #left: number
+  #begun = 0
+  #waiting: Member[] = []
+  readonly #calls = new Map<Attempt, BatchCall | null>()
+  #endWait: (() => void) | undefined
+
+  constructor(parts: BatchGroupParts) {
+    this.#parts = parts
+    this.#onTheirWay = parts.size
+    this.#left = parts.size
+  }
+
+  /** An attempt is started; true for the first of them, which takes a slot. */
+  begun(): boolean {
+    return this.#begun++ === 0
+  }
+
+  /** An attempt has arrived at its handler; resolves to its own result. */
+  join(attempt: Attempt, context: Member['context']): Promise<unknown> {
+    if (attempt.abort.reason !== undefined) return Promise.reject(attempt.abort.reason)
+    this.#onTheirWay--
+    this.#calls.set(attempt, null)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ attempt, context, resolve, reject })
+      if (this.#onTheirWay === 0) this.#call()
+      else this.#endWait ??= this.#parts.clock.after(STRAGGLERS_MS, () => this.#call())
+    })
+  }
+
+  /** An attempt is over; true for the last of them, which gives the slot back. */
+  ended(attempt: Attempt): boolean {
+    if (!this.#calls.has(attempt)) {
+      this.#calls.set(attempt, null)
+      this.#onTheirWay--
+      if (this.#onTheirWay === 0) this.#call()
+    }
+    return --this.#left === 0
+  }
+
+  /** An attempt was told to end: it does at once where it only waits, else its call knows what to do. */
+  stopped(attempt: Attempt, reason: Error): void {
+    this.#calls.get(attempt)?.stopped(reason)
+    for (const { reject } of this.#waiting.filter((member) => member.attempt === attempt)) reject(reason)
+    this.#waiting = this.#waiting.filter((member) => member.attempt !== attempt)
+  }
+
+  #call(): void {
+    this.#endWait?.()
+    this.#endWait = undefined
+    const members = this.#waiting
+    this.#waiting = []
+    if (members.length === 0) return
+    const call = new BatchCall(members)
+    for (const { attempt } of members) this.#calls.set(attempt, call)
+    const { run, clock, onReturned } = this.#parts
+    void call.run(run, clock).then((durationMs) => onReturned?.(durationMs))
+  }
+}
