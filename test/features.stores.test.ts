@@ -17,7 +17,7 @@ describe.concurrent.each(EVERY_STORE)('on $name', ({ missing, start }) => {
   }, START_MS)
   afterAll(() => fleet.close())
   const queues = { default: {}, rows: {}, later: {}, idle: {} }
-  const join = () => holdfast({ store: fleet.connect(), queues, logger: false })
+  const join = () => holdfast({ store: fleet.connect(), queues, logger: false, timeout: '30s' })
 
   test('a batch handler gets many jobs a call, and what fails is retried alone', async () => {
     await using hf = join()
@@ -36,8 +36,12 @@ describe.concurrent.each(EVERY_STORE)('on $name', ({ missing, start }) => {
       },
     })
     const { ids } = await row.enqueueMany(Array.from({ length: 250 }, (_, n) => ({ n })))
+    let completed = 0
+    hf.on('job.completed', () => void completed++)
     await hf.work({ queues: ['rows'], poll: 50 })
-    const results = await Promise.all(ids.map(async (id) => (await row.get(id))!.result({ timeout: '25s' })))
+    await until(() => expect(completed).toBe(250))
+    const results: unknown[] = []
+    for (const id of ids) results.push(await (await row.get(id))!.result())
     expect(results).toEqual(ids.map((_, n) => (n % 50 === 0 ? 2 * n : n)))
     expect(Math.max(...sizes)).toBe(100)
     expect(sizes.reduce((sum, size) => sum + size)).toBe(255)
