@@ -8,7 +8,7 @@ const input = z.object({ n: z.int() })
 /** Far beyond what anything here takes: a loaded machine is no failure. */
 const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 25_000, interval: 20 })
 
-describe.concurrent.each(EVERY_STORE)('on $name', ({ missing, start }) => {
+describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
   if (missing !== undefined && missing() !== '') return test.skip(missing(), () => undefined)
 
   let fleet: Fleet
