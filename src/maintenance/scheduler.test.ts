@@ -1,7 +1,8 @@
 /** Schedules in virtual time: what fires when, whoever leads, and what becomes of slots that nobody was there for. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { alone, busy, replyLost, VirtualWorld } from '../../test/support/virtual.ts'
+import { alone, busy, refused, replyLost, VirtualWorld, type Process } from '../../test/support/virtual.ts'
+import type { Duration } from '../std/duration.ts'
 
 const MINUTE_MS = 60_000
 
@@ -169,6 +170,34 @@ describe('a schedule', () => {
     await (await hf.schedules.get('sweep'))?.pause()
     await job.schedule('sweep', spec)
     expect(await hf.schedules.get('sweep')).toMatchObject({ paused: true })
+  })
+})
+
+describe('schedules of job definitions', () => {
+  const declare = ({ hf }: Process<'default'>, every: Duration): void => {
+    for (const name of ['a', 'b', 'c'])
+      hf.job({ name, schedule: { every, catchUp: 'all' }, run: () => undefined })
+  }
+
+  test('that stand in the store already cost the next process one read', async () => {
+    const world = new VirtualWorld()
+    const [first, second, third] = [world.process(), world.process(), world.process()]
+    declare(first, '1m')
+    await first.hf.work()
+    expect(first.line.callsTo('schedules.put').length).toBe(3)
+
+    declare(second, '1m')
+    // What it would read as the leader is another matter.
+    second.line.fail('upkeep.lead', refused)
+    await second.hf.work()
+    expect(second.line.callsTo('schedules.list').length).toBe(1)
+    expect(second.line.callsTo('schedules.put')).toEqual([])
+
+    declare(third, '2m')
+    await third.hf.work()
+    const everyMs = 2 * MINUTE_MS
+    const changed = ['a', 'b', 'c'].map((id) => expect.objectContaining({ id, timing: { every: everyMs } }))
+    expect(await first.hf.schedules.list()).toEqual(changed)
   })
 })
 
