@@ -1,7 +1,15 @@
 /** Schedules in virtual time: what fires when, whoever leads, and what becomes of slots that nobody was there for. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { alone, busy, refused, replyLost, VirtualWorld, type Process } from '../../test/support/virtual.ts'
+import {
+  alone,
+  busy,
+  refused,
+  replyLost,
+  requestLost,
+  VirtualWorld,
+  type Process,
+} from '../../test/support/virtual.ts'
 import type { Duration } from '../std/duration.ts'
 
 const MINUTE_MS = 60_000
@@ -89,6 +97,28 @@ describe('a schedule', () => {
     const expected = Math.floor(world.clock.now() / 1_000) - Math.floor(begun / 1_000)
     expect(new Set(done).size).toBe(done.length)
     expect(done.length).toBeGreaterThanOrEqual(expected - 2)
+  })
+
+  test('is left to the one that fires it by a leader of old that read it long ago', async () => {
+    const world = new VirtualWorld()
+    const [first, second] = [world.process(), world.process()]
+    for (const { hf } of [first, second]) {
+      const job = hf.job({ name: 'tick', run: () => undefined })
+      await job.schedule('tick', { every: '1s', catchUp: 'all' })
+      await hf.work({ lease: '1s' })
+    }
+    await world.advance(5_000)
+    const read = first.line.hold('schedules.list')
+    await world.until(() => read.held() === 1)
+    first.line.fail('upkeep.lead', requestLost)
+    await world.advance(2_900)
+    const asked = first.line.callsTo('schedules.fire').length
+    read.open()
+    await world.advance(500)
+    expect(first.line.callsTo('schedules.fire').length - asked).toBe(1)
+    const slots = [...slotsIn(first.told), ...slotsIn(second.told)].toSorted((a, b) => a - b)
+    expect(slots.map((slot) => slot - (slots[0] ?? 0))).toEqual(slots.map((_, index) => index * 1_000))
+    expect(slots.length).toBeGreaterThanOrEqual(8)
   })
 
   test.for([
