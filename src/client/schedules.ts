@@ -83,11 +83,20 @@ export class ScheduleBook implements Schedules {
     this.#declared.set(job, spec)
   }
 
-  /** Stores what the definitions of these jobs say. */
+  /**
+   * Stores what the definitions of these jobs say, unless it stands there already: a process that starts beside others reads
+   * once. Putting each, which reads all, took 0.8 s with 200 schedules on PostgreSQL, and 15 s with 1,000.
+   */
   async putDeclared(jobs: Iterable<string>): Promise<void> {
-    for (const job of jobs) {
+    const declared = [...jobs].flatMap((job) => {
       const spec = this.#declared.get(job)
-      if (spec !== undefined) await this.put(job, job, spec)
+      return spec === undefined ? [] : [{ job, spec }]
+    })
+    if (declared.length === 0) return
+    const stored = new Map((await this.#all()).map((facts) => [facts.id, facts]))
+    for (const { job, spec } of declared) {
+      const facts = stored.get(job)
+      if (facts === undefined || !(await this.#isAs(facts, job, spec))) await this.put(job, job, spec)
     }
   }
 
@@ -122,6 +131,12 @@ export class ScheduleBook implements Schedules {
   async get(id: string): Promise<Schedule | null> {
     const facts = await this.#find(readScheduleId(id))
     return facts === undefined ? null : this.#schedule(facts)
+  }
+
+  async #isAs(stored: ScheduleFacts, job: string, spec: ScheduleSpec): Promise<boolean> {
+    const rules = readRules(spec)
+    const template = await this.#template(job, stored.id, rules, spec)
+    return writeSpec({ ...stored, ...rules, job: template }) === writeSpec(stored)
   }
 
   async #template(job: string, id: string, { overlap }: Rules, spec: ScheduleSpec): Promise<JobTemplate> {

@@ -1,7 +1,16 @@
 /** Schedules in virtual time: what fires when, whoever leads, and what becomes of slots that nobody was there for. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { alone, busy, replyLost, VirtualWorld } from '../../test/support/virtual.ts'
+import {
+  alone,
+  busy,
+  refused,
+  replyLost,
+  requestLost,
+  VirtualWorld,
+  type Process,
+} from '../../test/support/virtual.ts'
+import type { Duration } from '../std/duration.ts'
 
 const MINUTE_MS = 60_000
 
@@ -90,6 +99,28 @@ describe('a schedule', () => {
     expect(done.length).toBeGreaterThanOrEqual(expected - 2)
   })
 
+  test('is left to the one that fires it by a leader of old that read it long ago', async () => {
+    const world = new VirtualWorld()
+    const [first, second] = [world.process(), world.process()]
+    for (const { hf } of [first, second]) {
+      const job = hf.job({ name: 'tick', run: () => undefined })
+      await job.schedule('tick', { every: '1s', catchUp: 'all' })
+      await hf.work({ lease: '1s' })
+    }
+    await world.advance(5_000)
+    const read = first.line.hold('schedules.list')
+    await world.until(() => read.held() === 1)
+    first.line.fail('upkeep.lead', requestLost)
+    await world.advance(2_900)
+    const asked = first.line.callsTo('schedules.fire').length
+    read.open()
+    await world.advance(500)
+    expect(first.line.callsTo('schedules.fire').length - asked).toBe(1)
+    const slots = [...slotsIn(first.told), ...slotsIn(second.told)].toSorted((a, b) => a - b)
+    expect(slots.map((slot) => slot - (slots[0] ?? 0))).toEqual(slots.map((_, index) => index * 1_000))
+    expect(slots.length).toBeGreaterThanOrEqual(8)
+  })
+
   test.for([
     ['all', {}, 10],
     ['all', { catchUpLimit: 4 }, 4],
@@ -169,6 +200,34 @@ describe('a schedule', () => {
     await (await hf.schedules.get('sweep'))?.pause()
     await job.schedule('sweep', spec)
     expect(await hf.schedules.get('sweep')).toMatchObject({ paused: true })
+  })
+})
+
+describe('schedules of job definitions', () => {
+  const declare = ({ hf }: Process<'default'>, every: Duration): void => {
+    for (const name of ['a', 'b', 'c'])
+      hf.job({ name, schedule: { every, catchUp: 'all' }, run: () => undefined })
+  }
+
+  test('that stand in the store already cost the next process one read', async () => {
+    const world = new VirtualWorld()
+    const [first, second, third] = [world.process(), world.process(), world.process()]
+    declare(first, '1m')
+    await first.hf.work()
+    expect(first.line.callsTo('schedules.put').length).toBe(3)
+
+    declare(second, '1m')
+    // What it would read as the leader is another matter.
+    second.line.fail('upkeep.lead', refused)
+    await second.hf.work()
+    expect(second.line.callsTo('schedules.list').length).toBe(1)
+    expect(second.line.callsTo('schedules.put')).toEqual([])
+
+    declare(third, '2m')
+    await third.hf.work()
+    const everyMs = 2 * MINUTE_MS
+    const changed = ['a', 'b', 'c'].map((id) => expect.objectContaining({ id, timing: { every: everyMs } }))
+    expect(await first.hf.schedules.list()).toEqual(changed)
   })
 })
 

@@ -7,6 +7,7 @@ import type { Core } from '../client/core.ts'
 import { dueSlots } from '../scheduler/due.ts'
 import { readStored, slotJobId, writeSpec, type ScheduleFacts } from '../scheduler/stored.ts'
 import { slotsOf, type NextSlot, type Timing } from '../scheduler/timing.ts'
+import type { Schedules } from '../stores/store.ts'
 import { AT_ONCE_MS, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
 
 /** A schedule that is made or changed elsewhere is seen within this time; the first of all within the other. */
@@ -60,7 +61,9 @@ async function fireDue(core: Core, schedule: ScheduleFacts): Promise<number> {
     })
   if (due.fire.length === 0) await moveOn(core, schedule, due.next)
   for (const { slot, next: following } of due.fire) {
-    await fire(core, schedule, slot, following)
+    // Somebody else is at it, or it is gone: what was read is out of date. A leader that thaws would else ask for every slot
+    // of the time that it was frozen, and get in the way of the one that fires them.
+    if ((await fire(core, schedule, slot, following)) !== 'fired') return AT_ONCE_MS
     // The others wait for the end of its job.
     if (schedule.overlap === 'queue') break
   }
@@ -72,7 +75,12 @@ function firstOpen({ nextSlot, lastSlot }: ScheduleFacts, next: NextSlot): numbe
   return nextSlot !== null && lastSlot !== null && nextSlot <= lastSlot ? next(lastSlot) : nextSlot
 }
 
-async function fire(core: Core, schedule: ScheduleFacts, slot: number, next: number | null): Promise<void> {
+async function fire(
+  core: Core,
+  schedule: ScheduleFacts,
+  slot: number,
+  next: number | null,
+): Promise<Awaited<ReturnType<Schedules['fire']>>> {
   const { id, jitterMs } = schedule
   const due = { inMs: jitterMs === 0 ? 0 : Math.floor(core.random.float() * jitterMs) }
   const job = { ...schedule.job, id: slotJobId(schedule, slot), due }
@@ -81,11 +89,12 @@ async function fire(core: Core, schedule: ScheduleFacts, slot: number, next: num
     (store) => store.schedules.fire(id, slot, next, job),
     DUTY_TIMEOUT_MS,
   )
-  if (fired !== 'fired') return
+  if (fired !== 'fired') return fired
   const lateMs = Math.max(0, core.clock.now() - slot)
   const event = { schedule: id, job: job.name, jobId: job.id, slot: new Date(slot), lateMs }
   core.events.emit('schedule.fired', event)
   if (lateMs > LATE_MS) core.events.emit('schedule.late', event)
+  return fired
 }
 
 /** Whether the job of the last slot is unfinished. */

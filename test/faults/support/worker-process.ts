@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { root } from '../../support/tree.ts'
 import type { FromWorker } from './kill-work.ts'
+import type { FromScheduler } from './schedule-work.ts'
 
 const START_MS = 60_000
 
@@ -12,8 +13,11 @@ export interface WorkerProcessOptions {
   readonly url: string
   readonly leaseMs: number
   readonly slots: number
+  readonly env?: Readonly<Record<string, string>>
   /** Each incarnation, as soon as it is known. */
-  readonly onWorker: (id: string) => void
+  readonly onWorker?: (id: string) => void
+  /** What it says of its schedules. */
+  readonly onScheduler?: (message: FromScheduler) => void
 }
 
 export class WorkerProcess {
@@ -26,7 +30,8 @@ export class WorkerProcess {
   readonly #ended: Promise<unknown>
   #said = ''
 
-  constructor(name: string, { jobs, url, leaseMs, slots, onWorker }: WorkerProcessOptions) {
+  constructor(name: string, options: WorkerProcessOptions) {
+    const { jobs, url, leaseMs, slots, env = {}, onWorker, onScheduler } = options
     this.name = name
     const limits = [
       '--lease',
@@ -40,18 +45,18 @@ export class WorkerProcess {
     ]
     const args = [`${root}dist/cli/bin.js`, 'work', jobs, '--log', 'json', '--log-level', 'error', ...limits]
     this.#child = spawn(process.execPath, args, {
-      env: { ...process.env, HOLDFAST_STORE: url },
+      env: { ...process.env, ...env, HOLDFAST_STORE: url },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     this.#ended = once(this.#child, 'exit')
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream?.on('data', (chunk: Buffer) => (this.#said += chunk.toString()))
-    this.#child.on('message', (message: FromWorker) => {
+    this.#child.on('message', (message: FromWorker | FromScheduler) => {
       if (message.type === 'lost') this.lost++
-      else {
+      else if (message.type === 'worker') {
         this.workers.push(message.id)
-        onWorker(message.id)
-      }
+        onWorker?.(message.id)
+      } else onScheduler?.(message)
     })
   }
 
