@@ -53,9 +53,9 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a count decides that a lease is finished',
     from: 'failures.md 32: a client\'s "that was the last one"',
     file: CORE,
-    find: "  if (entry === 'already' || entry === 'lost') return entry\n  state.settle(",
+    find: "  if (entry === 'already' || entry === 'lost') return entry\n  const { record,",
     replace:
-      "  const counted = state.leases.get(request.token)\n  if (entry === 'already' && counted !== undefined && --counted.left === 0) state.leases.revoke(counted)\n  if (entry === 'already' || entry === 'lost') return entry\n  state.settle(",
+      "  const counted = state.leases.get(request.token)\n  if (entry === 'already' && counted !== undefined && --counted.left === 0) state.leases.revoke(counted)\n  if (entry === 'already' || entry === 'lost') return entry\n  const { record,",
   },
   {
     name: 'a rescued worker goes on claiming',
@@ -295,8 +295,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'stop forgets what it holds',
     from: 'langfuse #16966: SIGTERM holds jobs',
     file: WORKER,
-    find: "    for (const attempt of this.#waiting.splice(0)) this.#conclude(attempt, { type: 'interrupted' })\n",
-    replace: '    this.#waiting.splice(0)\n',
+    find: '    this.#giveBack(this.#backlog.takeAll())\n',
+    replace: '    this.#backlog.takeAll()\n',
   },
   {
     name: 'stop leaves what still runs',
