@@ -295,8 +295,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'stop forgets what it holds',
     from: 'langfuse #16966: SIGTERM holds jobs',
     file: WORKER,
-    find: '    this.#giveBack(this.#backlog.takeAll())\n',
-    replace: '    this.#backlog.takeAll()\n',
+    find: "    for (const attempt of attempts) this.#conclude(attempt, { type: 'interrupted' })\n",
+    replace: '',
   },
   {
     name: 'stop leaves what still runs',
