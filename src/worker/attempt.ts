@@ -10,6 +10,7 @@ import type { Inherited } from '../job/new-job.ts'
 import type { ClaimedJob } from '../job/record.ts'
 import { LazyAbort } from '../std/abort.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
+import type { BatchCall } from './batch-call.ts'
 import type { BatchGroup } from './batch-group.ts'
 
 /**
@@ -38,6 +39,8 @@ export class Attempt implements CurrentJob {
   cancelReason: string | null = null
   /** With whom it was started, for a batch handler; undefined for a plain job. */
   batch: BatchGroup | undefined
+  /** The call that it is in; null while it waits for its company, undefined before. */
+  batchCall: BatchCall | null | undefined
   /** Set once its handler has committed: it is completed in the store, whatever comes after. */
   committed: CompletedSettlement | undefined
   #unhandled: { readonly reason: unknown } | undefined

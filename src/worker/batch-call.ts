@@ -7,7 +7,6 @@ import { HoldfastError } from '../errors.ts'
 import type { BatchContext, RunContext } from '../job/context.ts'
 import type { Inherited } from '../job/new-job.ts'
 import { LazyAbort } from '../std/abort.ts'
-import type { Clock } from '../std/clock.ts'
 import { isThenable } from '../std/thenable.ts'
 import type { Attempt } from './attempt.ts'
 
@@ -47,20 +46,21 @@ export class BatchCall implements CurrentJob {
     for (const { attempt } of blamed) attempt.unhandled(reason)
   }
 
-  /** Never rejects; resolves to how long the handler took. */
-  async run(run: BatchFunction, clock: Clock): Promise<number> {
-    const begunMs = clock.monotonicMs()
+  /** Never rejects. `onReturned` comes before any member goes on, so that what it learns holds for the next batch. */
+  async run(run: BatchFunction, onReturned: () => void): Promise<void> {
+    let tellMember: (member: Member, index: number) => void
     try {
       const returned = await currentJob.run(this, run, new Batch(this.#members, this.#abort))
       const results = readResults(returned, this.#members)
       // They may be promises; the call is over when the last of them is.
       const ended = results.some(isThenable) ? await Promise.allSettled(results) : results
-      this.#members.forEach((member, index) => tell(member, ended[index]))
+      tellMember = (member, index) => tell(member, ended[index])
     } catch (error) {
-      for (const { reject } of this.#members) reject(error)
+      tellMember = ({ reject }) => reject(error)
     }
     this.#returned = true
-    return clock.monotonicMs() - begunMs
+    onReturned()
+    this.#members.forEach(tellMember)
   }
 }
 

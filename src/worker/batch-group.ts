@@ -26,7 +26,6 @@ export class BatchGroup {
   #left: number
   #begun = 0
   #waiting: Member[] = []
-  readonly #calls = new Map<Attempt, BatchCall | null>()
   #endWait: (() => void) | undefined
 
   constructor(parts: BatchGroupParts) {
@@ -42,29 +41,29 @@ export class BatchGroup {
 
   /** An attempt has arrived at its handler; resolves to its own result. */
   join(attempt: Attempt, context: Member['context']): Promise<unknown> {
-    if (attempt.abort.reason !== undefined) return Promise.reject(attempt.abort.reason)
-    this.#onTheirWay--
-    this.#calls.set(attempt, null)
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ attempt, context, resolve, reject })
-      if (this.#onTheirWay === 0) this.#call()
-      else this.#endWait ??= this.#parts.clock.after(STRAGGLERS_MS, () => this.#call())
-    })
+    return new Promise((resolve, reject) => this.admit({ attempt, context, resolve, reject }))
+  }
+
+  /** An attempt has arrived at its handler. */
+  admit(member: Member): void {
+    const { attempt, reject } = member
+    if (attempt.abort.reason !== undefined) return reject(attempt.abort.reason)
+    attempt.batchCall = null
+    this.#waiting.push(member)
+    if (--this.#onTheirWay === 0) this.#call()
+    else this.#endWait ??= this.#parts.clock.after(STRAGGLERS_MS, () => this.#call())
   }
 
   /** An attempt is over; true for the last of them, which gives the slot back. */
   ended(attempt: Attempt): boolean {
-    if (!this.#calls.has(attempt)) {
-      this.#calls.set(attempt, null)
-      this.#onTheirWay--
-      if (this.#onTheirWay === 0) this.#call()
-    }
+    if (attempt.batchCall === undefined && --this.#onTheirWay === 0) this.#call()
     return --this.#left === 0
   }
 
   /** An attempt was told to end: it does at once where it only waits, else its call knows what to do. */
   stopped(attempt: Attempt, reason: Error): void {
-    this.#calls.get(attempt)?.stopped(reason)
+    attempt.batchCall?.stopped(reason)
+    if (this.#waiting.length === 0) return
     for (const { reject } of this.#waiting.filter((member) => member.attempt === attempt)) reject(reason)
     this.#waiting = this.#waiting.filter((member) => member.attempt !== attempt)
   }
@@ -76,8 +75,9 @@ export class BatchGroup {
     this.#waiting = []
     if (members.length === 0) return
     const call = new BatchCall(members)
-    for (const { attempt } of members) this.#calls.set(attempt, call)
+    for (const { attempt } of members) attempt.batchCall = call
     const { run, clock, onReturned } = this.#parts
-    void call.run(run, clock).then((durationMs) => onReturned?.(durationMs))
+    const begunMs = clock.monotonicMs()
+    void call.run(run, () => onReturned?.(clock.monotonicMs() - begunMs))
   }
 }

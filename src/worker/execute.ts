@@ -31,13 +31,28 @@ export async function execute(
 ): Promise<Outcome | null> {
   try {
     const returned = await currentJob.run(attempt, runHandler, core, attempt, jobs, reporter)
-    if (attempt.committed !== undefined) return committed(attempt.committed)
-    if (attempt.unhandledRejection !== undefined) return failed(attempt.unhandledRejection.reason)
-    if (attempt.phase === 'lost') return null
-    return returned
+    return instead(attempt) ?? (attempt.phase === 'lost' ? null : returned)
   } catch (thrown) {
-    return attempt.committed === undefined ? outcomeOf(attempt, thrown) : committed(attempt.committed)
+    return outcomeOfThrow(attempt, thrown)
   }
+}
+
+/** What counts more than what the handler returned. */
+function instead({ committed: done, unhandledRejection }: Attempt): Outcome | null {
+  if (done !== undefined) return committed(done)
+  return unhandledRejection === undefined ? null : failed(unhandledRejection.reason)
+}
+
+/** Of a handler without an output to be checked. Null where the attempt lost its lease. */
+export function outcomeOfReturn(attempt: Attempt, returned: unknown): Outcome | null {
+  const other = instead(attempt)
+  if (other !== null || attempt.phase === 'lost') return other
+  if (returned instanceof SnoozeRequest) return { type: 'snoozed', delayMs: returned.delayMs }
+  return succeeded(returned)
+}
+
+export function outcomeOfThrow(attempt: Attempt, thrown: unknown): Outcome | null {
+  return attempt.committed === undefined ? outcomeOf(attempt, thrown) : committed(attempt.committed)
 }
 
 async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome> {
@@ -71,7 +86,8 @@ export function batchFunction({ run }: JobDefinition): BatchFunction {
   return run as unknown as BatchFunction
 }
 
-const NOTHING_ADDED = Object.freeze({})
+/** The context of a handler that no middleware stands around. */
+export const NOTHING_ADDED = Object.freeze({})
 
 interface RunnableDefinition extends JobDefinition {
   readonly run: NonNullable<JobDefinition['run']>
@@ -83,7 +99,7 @@ function handlerFor(attempt: Attempt, jobs: Jobs): RunnableDefinition {
   throw new HoldfastError('HF_UNKNOWN_JOB', `This worker has no handler for job "${attempt.job.name}".`)
 }
 
-function readInput(attempt: Attempt, { schema, name }: JobDefinition): unknown {
+export function readInput(attempt: Attempt, { schema, name }: JobDefinition): unknown {
   const raw: unknown = JSON.parse(attempt.job.payload)
   return parseInput(schema, raw, name)
 }

@@ -17,6 +17,7 @@ import { Attempt } from './attempt.ts'
 import { Backlog, type Gathered } from './backlog.ts'
 import { Backoff } from './backoff.ts'
 import { BatchGroup } from './batch-group.ts'
+import { throughBatch } from './through-batch.ts'
 import { CallLoop } from './call-loop.ts'
 import { batchFunction, execute, lateOutcome, outcomeOfAbort } from './execute.ts'
 import type { WorkerHealth } from './health.ts'
@@ -232,11 +233,15 @@ export class Worker {
     this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
     const { events } = this.#core
     if (events.has('job.started')) events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
-    void this.#execute(attempt)
+    if (attempt.batch === undefined) void this.#execute(attempt)
+    else throughBatch(this.#core, attempt, this.#settings.jobs, this.#reporter, this.#ended)
   }
 
   async #execute(attempt: Attempt): Promise<void> {
-    const outcome = await execute(this.#core, attempt, this.#settings.jobs, this.#reporter)
+    this.#ended(attempt, await execute(this.#core, attempt, this.#settings.jobs, this.#reporter))
+  }
+
+  readonly #ended = (attempt: Attempt, outcome: Outcome | null): void => {
     attempt.returned((late) =>
       this.#core.events.emit('job.unhandled', { ...attempt.facts, error: toError(late) }),
     )
@@ -305,8 +310,8 @@ export class Worker {
 
   #slowDown(attempt: Attempt): void {
     this.#pace.pause(EXHAUSTED_PAUSE_MS)
-    const { name: job } = attempt.job
-    this.#core.events.emit('worker.slowed', { worker: this.id, pauseMs: EXHAUSTED_PAUSE_MS, job })
+    const facts = { worker: this.id, pauseMs: EXHAUSTED_PAUSE_MS, job: attempt.job.name }
+    this.#core.events.emit('worker.slowed', facts)
   }
 
   #open(): Attempt[] {
@@ -362,23 +367,16 @@ export class Worker {
     this.#core.events.emit('worker.stopping', { worker: this.id, running: this.#running.size })
     this.#giveBack(this.#backlog.takeAll())
     this.#calls.ring()
-    await this.#stopBell.until(
-      () => this.#running.size === 0,
-      () => this.#drainUntilMs,
-    )
+    const idle = (): boolean => this.#running.size === 0
+    await this.#stopBell.until(idle, () => this.#drainUntilMs)
     for (const attempt of this.#running) attempt.stop('shutdown', 'The worker is shutting down.')
     const patienceMs = this.#now() + Math.min(ABORT_GRACE_MS, this.#settings.graceMs)
-    await this.#stopBell.until(
-      () => this.#running.size === 0,
-      () => patienceMs,
-    )
+    await this.#stopBell.until(idle, () => patienceMs)
     for (const attempt of this.#open()) this.#giveUp(attempt, attempt.abortedFor ?? 'shutdown')
     this.#calls.ring()
     const writtenByMs = this.#now() + 2 * this.#settings.callTimeoutMs
-    await this.#stopBell.until(
-      () => this.#outbox.isDone,
-      () => writtenByMs,
-    )
+    const written = (): boolean => this.#outbox.isDone
+    await this.#stopBell.until(written, () => writtenByMs)
     this.#phase = 'stopped'
     this.#calls.end()
     await this.#leave()

@@ -41,30 +41,29 @@ interface Past {
 /** All of the record but the two numbers that the script puts in front. */
 export function tailOf(job: NewJob): string {
   const { unique } = job
-  const options = packOptions(job)
-  if (unique === null && options === null) return `${plainTail(job)}${job.payload}`
-  const facts: unknown[] = plainFacts(job)
-  facts.push(unique === null ? null : unique.key, unique === null ? null : holdOf(unique))
-  if (options !== null) facts.push(options)
-  return `${JSON.stringify(facts).slice(1)}\n${job.payload}`
+  const facts = plainFacts(job)
+  const options = optionsText(job)
+  if (unique === null && options === null) return `${facts}]\n${job.payload}`
+  const held =
+    unique === null ? 'null,null' : `${JSON.stringify(unique.key)},${JSON.stringify(holdOf(unique))}`
+  return `${facts},${held}${options === null ? '' : `,${options}`}]\n${job.payload}`
 }
 
 type PlainJob = Pick<NewJob, 'queue' | 'name' | 'priority' | 'maxAttempts' | 'maxCrashes'>
 
-function plainFacts({ queue, name, priority, maxAttempts, maxCrashes }: PlainJob): unknown[] {
-  return [queue, name, priority, maxAttempts, maxCrashes]
-}
+/** By name; of many jobs that are enqueued one after another most are alike. */
+const known = new Map<string, { readonly job: PlainJob; readonly text: string }>()
+const MOST_KNOWN = 200
 
-let last: { readonly job: PlainJob; readonly tail: string } | undefined
-
-/** Of many jobs enqueued one after another it is the same. */
-function plainTail(job: PlainJob): string {
-  if (last === undefined || !isAlike(last.job, job)) {
-    const { queue, name, priority, maxAttempts, maxCrashes } = job
-    const tail = `${JSON.stringify(plainFacts(job)).slice(1)}\n`
-    last = { job: { queue, name, priority, maxAttempts, maxCrashes }, tail }
-  }
-  return last.tail
+/** Open at its end. */
+function plainFacts(job: PlainJob): string {
+  const before = known.get(job.name)
+  if (before !== undefined && isAlike(before.job, job)) return before.text
+  const { queue, name, priority, maxAttempts, maxCrashes } = job
+  const text = JSON.stringify([queue, name, priority, maxAttempts, maxCrashes]).slice(1, -1)
+  if (known.size >= MOST_KNOWN) known.clear()
+  known.set(name, { job: { queue, name, priority, maxAttempts, maxCrashes }, text })
+  return text
 }
 
 function isAlike(a: PlainJob, b: PlainJob): boolean {
@@ -75,6 +74,20 @@ function isAlike(a: PlainJob, b: PlainJob): boolean {
     a.maxAttempts === b.maxAttempts &&
     a.maxCrashes === b.maxCrashes
   )
+}
+
+let last: { readonly envelope: NewJob['envelope']; readonly text: string } | undefined
+
+/** Of the jobs of one event it is the same. Null where there is nothing to say. */
+function optionsText(job: NewJob): string | null {
+  const { envelope, group, limits } = job
+  const isShared = group === null && limits.length === 0
+  if (isShared && last?.envelope === envelope) return last.text
+  const options = packOptions(job)
+  if (options === null) return null
+  const text = JSON.stringify(options)
+  if (isShared) last = { envelope, text }
+  return text
 }
 
 export function holdOf({ hold }: UniqueClaim): Hold {
