@@ -20,7 +20,11 @@ type Hf = ReturnType<typeof holdfast>
 /** What each job is given, and each event. */
 interface Order {
   readonly order: number
+  readonly note: string
 }
+
+/** Makes it 100 bytes, as in the other benches. */
+const NOTE = 'x'.repeat(75)
 
 /** Takes it as it is: schemas are not what is measured. */
 const input: StandardSchemaV1<Order> = {
@@ -80,7 +84,7 @@ async function drain(
 }
 
 function inputs(count: number): Order[] {
-  return Array.from({ length: count }, (_, order) => ({ order }))
+  return Array.from({ length: count }, (_, order) => ({ order, note: NOTE }))
 }
 
 function countTo(on: Hf, event: 'job.completed' | 'job.failed', count: number): Promise<void> {

@@ -6,6 +6,7 @@ import { HoldfastError } from '../errors.ts'
 import type { PreparedEvent } from '../job/domain-event.ts'
 import type { JobId } from '../job/ids.ts'
 import type { NewJob } from '../job/record.ts'
+import { eachAtOnce } from '../std/at-once.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import { hears, jobFor, type StoredSubscription } from './subscription.ts'
 
@@ -28,6 +29,8 @@ export type Fate = { readonly published: Published } | { readonly refused: unkno
 
 /** How events get to the store: by calls of our own, or in a transaction of the caller's. */
 export interface Way {
+  /** A transaction has one connection. */
+  readonly writesAtOnce: number
   subscriptions(): Promise<readonly StoredSubscription[]>
   /** What it throws ends it all; what it resolves to is the fate of these jobs' events alone. */
   write(jobs: readonly NewJob[]): Promise<Failed | null>
@@ -54,13 +57,13 @@ export async function fanOut(
     else if (to.length > 0) deliveries.push({ index, event, to })
     else fates[index] = { published: { id: event.id, subscribers: [], jobs: [] } }
   })
-  for (const together of inFlushes(deliveries)) {
+  await eachAtOnce(inFlushes(deliveries), way.writesAtOnce, async (together) => {
     const made = together.map(({ event, to }) => to.map((one) => jobFor(one, event, newId())))
     const failure = await way.write(made.flat())
     together.forEach(({ index, event }, at) => {
       fates[index] = failure ?? { published: publishedAs(event, made[at] ?? []) }
     })
-  }
+  })
   return fates
 }
 

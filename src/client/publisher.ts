@@ -52,7 +52,9 @@ type Batch = { readonly index: number; readonly event: PreparedEvent }[]
 
 const MAX_BATCHES_IN_FLIGHT = 2
 /** Of one publishMany, whose batches are full anyway. */
-const MAX_FULL_BATCHES_IN_FLIGHT = 4
+const MAX_FULL_BATCHES_IN_FLIGHT = 2
+/** Of one batch, which is several flushes where an event has many subscribers. */
+const WRITES_AT_ONCE = 2
 
 export class Publisher {
   readonly #parts: PublisherParts
@@ -155,6 +157,7 @@ export class Publisher {
     const leftMs = (): number | undefined =>
       untilMs === null ? undefined : Math.max(1, untilMs - clock.monotonicMs())
     const way: Way = {
+      writesAtOnce: WRITES_AT_ONCE,
       subscriptions: () => storedSubscriptions(connection, leftMs()),
       write: (jobs) =>
         enqueuer.write(jobs, leftMs()).then(
@@ -177,6 +180,7 @@ export class Publisher {
     const { connection, enqueuer, ids } = this.#parts
     const transactions = enqueuer.transactions()
     const way: Way = {
+      writesAtOnce: 1,
       subscriptions: async () => {
         const reading = await connection.lend('publish', async () => transactions.notes?.(tx, SUBSCRIBER))
         return reading?.map(readSubscription) ?? storedSubscriptions(connection)

@@ -1,33 +1,50 @@
-/** What few jobs have, apart from the rest: stores that pack jobs leave it out where all of it is empty. */
+/** What few jobs have, apart from the rest: stores that pack jobs keep only what is not empty. */
 import type { Envelope, NewJob } from '../job/record.ts'
 
-export interface JobOptions {
+interface JobOptions {
   readonly group: string | null
   readonly limits: readonly string[]
   readonly envelope: Envelope
 }
 
-const NO_OPTIONS: JobOptions = {
-  group: null,
-  limits: [],
-  envelope: { correlationId: null, tags: [], metadata: {}, retry: null, timeoutMs: null },
+/** As JSON holds it; what is missing is empty. */
+export interface PackedOptions {
+  readonly group?: string
+  readonly limits?: readonly string[]
+  readonly envelope?: Partial<Envelope>
 }
+
+const NO_ENVELOPE: Envelope = { correlationId: null, tags: [], metadata: {}, retry: null, timeoutMs: null }
+const NO_OPTIONS: JobOptions = { group: null, limits: [], envelope: NO_ENVELOPE }
 
 /** Null where all of it is empty. */
-export function packOptions({ group, limits, envelope }: NewJob): JobOptions | null {
-  const { correlationId, tags, metadata, retry, timeoutMs, expires } = envelope
-  const plain =
-    group === null &&
-    limits.length === 0 &&
-    correlationId === null &&
-    tags.length === 0 &&
-    retry === null &&
-    timeoutMs === null &&
-    expires === undefined &&
-    Object.keys(metadata).length === 0
-  return plain ? null : { group, limits, envelope }
+export function packOptions({ group, limits, envelope }: NewJob): PackedOptions | null {
+  const packed = packEnvelope(envelope)
+  if (group === null && limits.length === 0 && packed === null) return null
+  return {
+    ...(group !== null && { group }),
+    ...(limits.length > 0 && { limits }),
+    ...(packed !== null && { envelope: packed }),
+  }
 }
 
-export function unpackOptions(packed: JobOptions | null): JobOptions {
-  return packed ?? NO_OPTIONS
+function packEnvelope(envelope: Envelope): Partial<Envelope> | null {
+  const { correlationId, tags, metadata, retry, timeoutMs, expires } = envelope
+  const hasMetadata = Object.keys(metadata).length > 0
+  const isEmpty = correlationId === null && retry === null && timeoutMs === null && expires === undefined
+  if (isEmpty && tags.length === 0 && !hasMetadata) return null
+  return {
+    ...(correlationId !== null && { correlationId }),
+    ...(tags.length > 0 && { tags }),
+    ...(hasMetadata && { metadata }),
+    ...(retry !== null && { retry }),
+    ...(timeoutMs !== null && { timeoutMs }),
+    ...(expires !== undefined && { expires }),
+  }
+}
+
+export function unpackOptions(packed: PackedOptions | null): JobOptions {
+  if (packed === null) return NO_OPTIONS
+  const { group = null, limits = [], envelope } = packed
+  return { group, limits, envelope: envelope === undefined ? NO_ENVELOPE : { ...NO_ENVELOPE, ...envelope } }
 }

@@ -6,7 +6,7 @@ import type { JobId } from '../../job/ids.ts'
 import type { AttemptRecord, ClaimedJob, JobLogLine, NewJob, Progress } from '../../job/record.ts'
 import type { AttemptError } from '../../job/failure.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
-import { packOptions, unpackOptions, type JobOptions } from '../job-options.ts'
+import { packOptions, unpackOptions, type PackedOptions } from '../job-options.ts'
 import { MAX_ATTEMPT_RECORDS } from '../store.ts'
 
 /** Beyond this many bytes a payload stands in a table of its own, so that claims and settles need not copy it. */
@@ -22,7 +22,7 @@ type Body = readonly [
   maxCrashes: number,
   uniqueKey: string | null,
   uniqueHold: number | null,
-  options: JobOptions | null,
+  options: PackedOptions | null,
 ]
 
 /** What happened to a job so far. */

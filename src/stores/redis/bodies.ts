@@ -6,7 +6,7 @@
 import type { AttemptError } from '../../job/failure.ts'
 import type { AttemptRecord, ClaimedJob, Due, JobLogLine, NewJob, Progress } from '../../job/record.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
-import { packOptions, unpackOptions, type JobOptions } from '../job-options.ts'
+import { packOptions, unpackOptions, type PackedOptions } from '../job-options.ts'
 import { unpackId } from './ids.ts'
 
 /** 'r' while ready, 'u' while unfinished, or for so many ms. */
@@ -22,7 +22,7 @@ type Head = readonly [
   maxCrashes: number,
   uniqueKey?: string | null,
   uniqueHold?: Hold | null,
-  options?: JobOptions | null,
+  options?: PackedOptions | null,
 ]
 
 /**
