@@ -29,5 +29,5 @@ const { ids } = await insertRow.enqueueMany([
   { id: 4, text: 'four' },
 ])
 await hf.work()
-for (const id of ids) console.log(await (await insertRow.get(id))!.result())
+for (const id of ids) console.log(await (await insertRow.get(id))?.result())
 await hf.close()

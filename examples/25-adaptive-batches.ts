@@ -12,7 +12,9 @@ const embed = hf.batchJob({
     // By default from 5 to 50, starting at 10; halved where the mean of ten batches is above 5 s, half as many again below 2 s.
     size: { min: 5, max: 20, start: 10, over: 2, growBelow: '50ms', shrinkAbove: '100ms' },
   },
-  run: async ({ jobs }) => void (await pass(jobs.length * msPerJob)),
+  async run({ jobs }) {
+    await pass(jobs.length * msPerJob)
+  },
 })
 hf.on('batch.resized', ({ from, to }) => console.log(`${to} jobs at a time instead of ${from}`))
 

@@ -60,12 +60,11 @@ function place(url: string, leave: () => void = () => undefined): ReturnType<Sit
 
 export async function featuresBench({ rounds, only, say }: FeaturesOptions): Promise<Row[] | string> {
   const wanted = only === '' ? Object.keys(SITES) : only.split(',')
-  const unknown = wanted.find((name) => !(name in SITES))
-  if (unknown !== undefined)
-    return `There is no store "${unknown}" here; use ${Object.keys(SITES).join(', ')}.`
   const rows: Row[] = []
   for (const name of wanted) {
-    const site = await SITES[name]!()
+    const start = SITES[name]
+    if (start === undefined) return `There is no store "${name}" here; use ${Object.keys(SITES).join(', ')}.`
+    const site = await start()
     try {
       rows.push(...(await measure(name, site, rounds, say)))
     } finally {
@@ -85,11 +84,11 @@ async function measure(
   const jobs = name === 'embedded' ? 20_000 : name === 'memory' ? 400_000 : 100_000
   const found: Record<Way, Measured[]> = { single: [], batch: [], many: [], publish: [], replay: [] }
   const once = async (way: Way, size: number): Promise<void> => {
-    const { url, leave } = await site.place()
+    const place = await site.place()
     try {
-      found[way].push(await child(way, url, size))
+      found[way].push(await child(way, place.url, size))
     } finally {
-      await leave()
+      await place.leave()
     }
   }
   for (let round = 1; round <= rounds; round++) {

@@ -313,8 +313,8 @@ describe('the handler of dead letters', () => {
     expect(seen).toHaveLength(2)
     const found = (await world.store.admin.list({ states: ['dead'], limit: 10, after: null })).jobs
     expect(found).toHaveLength(2)
-    const { args } = process.line.callsTo('admin.list').at(-1) ?? {}
-    const { finishedFrom } = args?.[0] as { finishedFrom: number }
+    const [query] = process.line.callsTo('admin.list').at(-1)?.args ?? []
+    const { finishedFrom } = query as { finishedFrom: number }
     for (const letter of found) expect('finishedAt' in letter && letter.finishedAt).toBeLessThan(finishedFrom)
   })
 

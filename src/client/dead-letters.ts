@@ -303,7 +303,7 @@ function readFilter(given: DeadLetterFilter): JobFilter {
 }
 
 function readTexts(value: unknown, field: string): readonly string[] {
-  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value as string[]
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
   throw badFilter(`\`${field}\` of a filter of dead letters must be a list of texts.`)
 }
 

@@ -4,7 +4,7 @@ import type { JobId, Token, WorkerId } from '../job/ids.ts'
 import type { Due, JobRecord, NewJob } from '../job/record.ts'
 import type { Settlement } from '../job/settlement.ts'
 import type { JobState } from '../job/states.ts'
-import type { EnqueueAnswer, Flush } from './store.ts'
+import type { EnqueueAnswer, Flush } from './flush.ts'
 
 // ── upkeep ───────────────────────────────────────────────────────────────────
 

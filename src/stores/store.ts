@@ -14,12 +14,14 @@
  * away. An expired worker keeps settling and may even be renewed; expiry only permits rescue. A rescued lease never
  * settles anything again, and a claim by a worker that is gone takes nothing and says `alive: false`.
  */
-import type { FlushId, JobId, Token, WorkerId } from '../job/ids.ts'
-import type { AttemptRecord, ClaimedJob, JobLogLine, NewJob, Progress } from '../job/record.ts'
+import type { Token, WorkerId } from '../job/ids.ts'
+import type { AttemptRecord, ClaimedJob, JobLogLine, Progress } from '../job/record.ts'
 import type { Settlement } from '../job/settlement.ts'
 import type { Admin, Notes, Schedules, Transactions, Upkeep } from './facets.ts'
+import type { EnqueueAnswer, Flush } from './flush.ts'
 
 export type * from './facets.ts'
+export type * from './flush.ts'
 
 export interface Store {
   /** For messages: 'memory', 'postgres' … */
@@ -70,17 +72,6 @@ export const MAX_BATCH = 1_000
 export const MAX_LOG_LINES = 100
 /** The most attempts of one job that are remembered; the oldest go first. */
 export const MAX_ATTEMPT_RECORDS = 100
-
-export interface Flush {
-  readonly id: FlushId
-  readonly jobs: readonly NewJob[]
-}
-
-export interface EnqueueAnswer {
-  /** The job that now stands for the enqueue: the new one, or the holder of its unique key. */
-  readonly id: JobId
-  readonly outcome: 'inserted' | 'duplicate' | 'replaced' | 'rescheduled'
-}
 
 export interface CycleRequest {
   readonly worker: WorkerId

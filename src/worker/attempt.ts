@@ -10,8 +10,8 @@ import type { Inherited } from '../job/new-job.ts'
 import type { ClaimedJob } from '../job/record.ts'
 import { LazyAbort } from '../std/abort.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
-import type { BatchCall } from './batch-call.ts'
 import type { BatchGroup } from './batch-group.ts'
+import type { Batched } from './batched.ts'
 
 /**
  * waiting: claimed, not started · running · settled: its outcome is on its way to the store, though the handler may
@@ -19,7 +19,7 @@ import type { BatchGroup } from './batch-group.ts'
  */
 export type AttemptPhase = 'waiting' | 'running' | 'settled' | 'lost'
 
-export class Attempt implements CurrentJob {
+export class Attempt implements CurrentJob, Batched {
   readonly job: ClaimedJob
   readonly token: Token
   readonly position: number
@@ -39,8 +39,7 @@ export class Attempt implements CurrentJob {
   cancelReason: string | null = null
   /** With whom it was started, for a batch handler; undefined for a plain job. */
   batch: BatchGroup | undefined
-  /** The call that it is in; null while it waits for its company, undefined before. */
-  batchCall: BatchCall | null | undefined
+  batchCall: Batched['batchCall']
   /** Set once its handler has committed: it is completed in the store, whatever comes after. */
   committed: CompletedSettlement | undefined
   #unhandled: { readonly reason: unknown } | undefined

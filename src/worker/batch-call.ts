@@ -8,14 +8,14 @@ import type { BatchContext, RunContext } from '../job/context.ts'
 import type { Inherited } from '../job/new-job.ts'
 import { LazyAbort } from '../std/abort.ts'
 import { isThenable } from '../std/thenable.ts'
-import type { Attempt } from './attempt.ts'
+import type { Batched } from './batched.ts'
 
 type Context = RunContext<unknown, object>
 export type BatchFunction = (batch: BatchContext<unknown, object>) => unknown
 
 /** An attempt that is ready for its handler. */
 export interface Member {
-  readonly attempt: Attempt
+  readonly attempt: Batched
   readonly context: Context
   readonly resolve: (result: unknown) => void
   readonly reject: (error: unknown) => void

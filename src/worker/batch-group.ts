@@ -4,7 +4,7 @@
  * after a while those who are there are a batch, and who comes later is one with whoever comes then.
  */
 import type { Clock } from '../std/clock.ts'
-import type { Attempt } from './attempt.ts'
+import type { Batched } from './batched.ts'
 import { BatchCall, type BatchFunction, type Member } from './batch-call.ts'
 
 export interface BatchGroupParts {
@@ -40,7 +40,7 @@ export class BatchGroup {
   }
 
   /** An attempt has arrived at its handler; resolves to its own result. */
-  join(attempt: Attempt, context: Member['context']): Promise<unknown> {
+  join(attempt: Batched, context: Member['context']): Promise<unknown> {
     return new Promise((resolve, reject) => this.admit({ attempt, context, resolve, reject }))
   }
 
@@ -55,13 +55,13 @@ export class BatchGroup {
   }
 
   /** An attempt is over; true for the last of them, which gives the slot back. */
-  ended(attempt: Attempt): boolean {
+  ended(attempt: Batched): boolean {
     if (attempt.batchCall === undefined && --this.#onTheirWay === 0) this.#call()
     return --this.#left === 0
   }
 
   /** An attempt was told to end: it does at once where it only waits, else its call knows what to do. */
-  stopped(attempt: Attempt, reason: Error): void {
+  stopped(attempt: Batched, reason: Error): void {
     attempt.batchCall?.stopped(reason)
     if (this.#waiting.length === 0) return
     for (const { reject } of this.#waiting.filter((member) => member.attempt === attempt)) reject(reason)

@@ -92,7 +92,7 @@ describe('a job of a batch', () => {
     await world.store.retire(lost)
     await hf.work()
     await world.until(() => told.of('job.completed').length === 3)
-    expect(calls.map(({ length }) => length).toSorted()).toEqual([1, 2])
+    expect(calls.map(({ length }) => length).toSorted((a, b) => a - b)).toEqual([1, 2])
   })
 })
 

@@ -151,7 +151,7 @@ describe('a job with expiresIn', () => {
   test('refuses what is no time', async () => {
     const { hf } = alone()
     const job = hf.job({ name: 'job', run: () => undefined })
-    expect(await thrownBy(job.enqueue(undefined, { expiresIn: '0s' as never }))).toMatchObject({
+    expect(await thrownBy(job.enqueue(undefined, { expiresIn: '0s' }))).toMatchObject({
       code: 'HF_BAD_OPTION',
     })
   })

@@ -10,26 +10,26 @@ import { JobContext } from './context.ts'
 import { execute, NOTHING_ADDED, outcomeOfReturn, outcomeOfThrow, readInput } from './execute.ts'
 import type { Reporter } from './reporter.ts'
 
-/** `done` is called once; with null where the attempt lost its lease: it has no outcome. */
+/** `tell` is called once; with null where the attempt lost its lease: it has no outcome. */
 export function throughBatch(
   core: Core,
   attempt: Attempt,
   jobs: ReadonlyMap<string, JobDefinition>,
   reporter: Reporter,
-  done: (attempt: Attempt, outcome: Outcome | null) => void,
+  tell: (attempt: Attempt, outcome: Outcome | null) => void,
 ): void {
   const definition = jobs.get(attempt.job.name)
   const { batch: group } = attempt
   if (group === undefined || definition === undefined || isSurrounded(definition)) {
-    void execute(core, attempt, jobs, reporter).then((outcome) => done(attempt, outcome))
+    void execute(core, attempt, jobs, reporter).then((outcome) => tell(attempt, outcome))
     return
   }
-  const failed = (thrown: unknown): void => done(attempt, outcomeOfThrow(attempt, thrown))
+  const failed = (thrown: unknown): void => tell(attempt, outcomeOfThrow(attempt, thrown))
   const admit = (input: unknown): void =>
     group.admit({
       attempt,
       context: new JobContext({ core, attempt, reporter, definition }, input, NOTHING_ADDED),
-      resolve: (returned) => done(attempt, outcomeOfReturn(attempt, returned)),
+      resolve: (returned) => tell(attempt, outcomeOfReturn(attempt, returned)),
       reject: failed,
     })
   let input: unknown
