@@ -184,6 +184,11 @@ describe('S7: a unique key has one live holder', () => {
     expect(replayed(499)).toEqual(['S7 b'])
   })
 
+  test('without moves: a worker whose calls are not on record may have finished the first', () => {
+    const silent = held(unfinished, { moves: false }).started('elsewhere')
+    expect(broken(silent.enqueue('b', { unique: unfinished }).end())).toEqual([])
+  })
+
   test('without moves: a second one got the key although nothing can have finished the first', () => {
     const story = held(unfinished, { moves: false })
     expect(broken(story.enqueue('b', { unique: unfinished }))).toEqual(['S7 b'])

@@ -27,7 +27,7 @@ interface Holder {
 
 export class UniqueKeys implements Rule {
   readonly name = 'S7'
-  readonly sees = ['move', 'answer', 'invoke'] as const
+  readonly sees = ['move', 'answer', 'invoke', 'node'] as const
   readonly #world: World
   readonly #holders = new Map<string, Holder>()
   /** Without moves: who was answered "inserted" last, and when. */
@@ -35,11 +35,17 @@ export class UniqueKeys implements Rule {
   /** Without moves: keys whose holder may have been given another hold rule by a replace. */
   readonly #doubtful = new Set<string>()
 
+  /** Without moves: workers whose calls are not on record, or not yet. What they finish, nobody hears of. */
+  readonly #silent = new Set<string>()
+
   constructor(world: World) {
     this.#world = world
   }
 
   on(event: HistoryEvent): void {
+    if (event.type === 'node' && event.what === 'started' && event.queues.length > 0)
+      this.#silent.add(event.node)
+    if (event.type === 'invoke' && event.call.kind === 'cycle') this.#silent.delete(event.node)
     if (event.type === 'move') {
       if (event.unique !== null) this.#moved(event, event.unique)
     } else if (event.type === 'answer') {
@@ -117,6 +123,7 @@ export class UniqueKeys implements Rule {
     if (before !== undefined && before.job !== id && before.seq < invoked.seq && job !== undefined) {
       const mayBeFinal =
         job.mayBeFinal ||
+        this.#silent.size > 0 ||
         this.#world.calls.possible('rescue') ||
         this.#world.calls.possibleSince('cancel', before.seq)
       if (!mayBeFinal) {
