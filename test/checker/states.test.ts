@@ -184,6 +184,15 @@ describe('S7: a unique key has one live holder', () => {
     expect(replayed(499)).toEqual(['S7 b'])
   })
 
+  test('a time that runs out while a step is under way', () => {
+    const moved = (afterMs: number): Story =>
+      held(timed)
+        .wait(afterMs)
+        .move('a', 'reschedule', 'scheduled', { unique: { ...timed, held: true } })
+    expect(broken(moved(520), { visibleMs: 50 })).toEqual([])
+    expect(broken(moved(600), { visibleMs: 50 })).toEqual(['S7 a'])
+  })
+
   test('without moves: a worker whose calls are not on record may have finished the first', () => {
     const silent = held(unfinished, { moves: false }).started('elsewhere')
     expect(broken(silent.enqueue('b', { unique: unfinished }).end())).toEqual([])
