@@ -73,12 +73,20 @@ function readResults(returned: unknown, members: readonly Member[]): readonly un
 }
 
 /** An Error fails it, alone or as what a promise came to. */
-function tell(member: Member, result: unknown): void {
-  if (isSettled(result)) {
-    if (result.status === 'rejected') member.reject(result.reason)
-    else tell(member, result.value)
-  } else if (result instanceof Error) member.reject(result)
-  else member.resolve(result)
+function tell({ resolve, reject }: Member, result: unknown): void {
+  const { isFailure, value } = judge(result)
+  if (isFailure) reject(value)
+  else resolve(value)
+}
+
+/** A proxy can throw when it is merely asked for its class: that fails its own job, and nobody else's. */
+function judge(result: unknown): { readonly isFailure: boolean; readonly value: unknown } {
+  try {
+    if (!isSettled(result)) return { isFailure: result instanceof Error, value: result }
+    return result.status === 'rejected' ? { isFailure: true, value: result.reason } : judge(result.value)
+  } catch (error) {
+    return { isFailure: true, value: error }
+  }
 }
 
 /** As Promise.allSettled() gives them. */

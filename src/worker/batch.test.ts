@@ -155,6 +155,25 @@ describe('what a batch handler returns', () => {
     expect(told.of('batch.resized')).toEqual([])
   })
 
+  test('may be what nobody can look at: that fails its own job alone, and the slot is free again', async () => {
+    const { hf, world, told } = alone()
+    const strange = (trap: 'has' | 'getPrototypeOf'): object =>
+      new Proxy({}, { [trap]: (_: object, key?: unknown) => (key === 'then' ? false : fail()) })
+    const fail = (): never => {
+      throw new Error('do not look')
+    }
+    const job = hf.batchJob({
+      name: 'strange',
+      batch: { size: 4, fill: 4 },
+      retry: { attempts: 1 },
+      run: (): unknown[] => ['first', strange('has'), strange('getPrototypeOf'), 'last'],
+    })
+    await job.enqueueMany([undefined, undefined, undefined, undefined])
+    const worker = await hf.work({ concurrency: 1 })
+    await world.until(() => told.of('job.completed').length === 2 && told.of('job.failed').length === 2)
+    expect(worker.health()).toMatchObject({ busy: 0, running: 0 })
+  })
+
   test('may be nothing: then all went well', async () => {
     const { hf, world } = alone()
     const job = hf.batchJob({ name: 'void', run: async () => undefined })
