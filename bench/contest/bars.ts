@@ -1,7 +1,7 @@
 /** What Holdfast promises of its figures: ratios within one round, or limits. */
 import { row, type Row } from '../report.ts'
 import type { Measured } from './measured.ts'
-import type { Contender } from './protocol.ts'
+import { OTHER, type Contender } from './protocol.ts'
 
 type Limit = { readonly atLeast: number } | { readonly atMost: number } | Record<never, never>
 
@@ -19,6 +19,8 @@ export interface Bar<Figure extends string, Peer extends string> {
   readonly of: Figure
   readonly to?: Against<Figure, Peer>
   readonly limit: Limit
+  /** What must be built before this bar is required; it is reported until then. */
+  readonly awaits?: string
 }
 
 export function peerBar<Figure extends string, Peer extends string>(
@@ -43,6 +45,11 @@ export function ownBar<Figure extends string>(
   return { what, of, to: { who: 'holdfast', figure }, limit }
 }
 
+/** Against the other build of Holdfast, on the same figure. */
+export function otherBar<Figure extends string>(of: Figure, limit: Limit): Bar<Figure, never> {
+  return { of, to: { who: OTHER, figure: of }, limit }
+}
+
 /** One row for each bar whose figures were measured. */
 export function judge<Figure extends string, Peer extends string>(
   bars: readonly Bar<Figure, Peer>[],
@@ -58,7 +65,8 @@ export function judge<Figure extends string, Peer extends string>(
     if (values.length === 0) return []
     const { what, unit } = measured.kinds[bar.of]
     const title = bar.what ?? (bar.to === undefined ? what : `${what} vs ${bar.to.who}`)
-    return [limited(title, theirs === undefined ? unit : '×', values, bar.limit)]
+    const judged = limited(title, theirs === undefined ? unit : '×', values, bar.limit)
+    return [bar.awaits === undefined ? judged : { ...judged, awaits: bar.awaits }]
   })
 }
 

@@ -1,5 +1,6 @@
 /** Empties a backlog by one or more processes. */
 import type { Child } from './children.ts'
+import type { DrainFigure, Figures } from './figures.ts'
 import { SMALL_BYTES, type ChildConfig, type Mark, type Work, type WorkResult } from './protocol.ts'
 import type { Stage } from './stage.ts'
 
@@ -8,6 +9,8 @@ export interface Drained {
   /** CPU a job. */
   readonly serverMicros: number
   readonly clientMicros: number
+  /** Written to the server's log a job. */
+  readonly logBytes: number
 }
 
 export interface DrainOptions {
@@ -31,7 +34,18 @@ export async function drain(stage: Stage, options: DrainOptions): Promise<Draine
     perSecond: rateOf(results, jobs),
     serverMicros: (after.serverMicros - before.serverMicros) / jobs,
     clientMicros: (after.clientMicros - before.clientMicros) / jobs,
+    logBytes: (after.logBytes - before.logBytes) / jobs,
   }
+}
+
+/** The figures of a drain, under the name of its scenario. */
+export function drainFigures<Name extends string>(name: Name, drained: Drained): Figures<DrainFigure<Name>> {
+  return {
+    [name]: drained.perSecond,
+    [`${name}Server`]: drained.serverMicros,
+    [`${name}Client`]: drained.clientMicros,
+    [`${name}Log`]: drained.logBytes,
+  } as Figures<DrainFigure<Name>>
 }
 
 /** Enqueues them in a process that is gone afterwards, and lets the server come to rest. */
@@ -49,13 +63,15 @@ export async function fill(
 export interface Usage {
   readonly serverMicros: number
   readonly clientMicros: number
+  readonly logBytes: number
   readonly marks: readonly Mark[]
 }
 
 export async function usage(stage: Stage, children: readonly Child[]): Promise<Usage> {
   const marks = await Promise.all(children.map((child) => child.call('mark')))
   const clientMicros = marks.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0)
-  return { serverMicros: stage.server.cpuMicros(), clientMicros, marks }
+  const logBytes = await stage.server.loggedBytes()
+  return { serverMicros: stage.server.cpuMicros(), clientMicros, logBytes, marks }
 }
 
 /** Each job once: a bench that loses or doubles jobs measures something else. */

@@ -16,23 +16,34 @@ export const micros = (what: string): FigureKind => ({ what, unit: 'µs' })
 export const millis = (what: string): FigureKind => ({ what, unit: 'ms' })
 export const megabytes = (what: string): FigureKind => ({ what, unit: 'MB' })
 
+export const bytes = (what: string): FigureKind => ({ what, unit: 'B' })
+
+/** What a drain is measured by: its rate, and CPU and log a job. */
+export type DrainFigure<Name extends string> = Name | `${Name}Server` | `${Name}Client` | `${Name}Log`
+
+export function drainKinds<Name extends string>(
+  name: Name,
+  what: string,
+): Readonly<Record<DrainFigure<Name>, FigureKind>> {
+  return {
+    [name]: rate(what),
+    [`${name}Server`]: micros(`${what}: CPU a job, server`),
+    [`${name}Client`]: micros(`${what}: CPU a job, client`),
+    [`${name}Log`]: bytes(`${what}: written to the server's log a job`),
+  } as Record<DrainFigure<Name>, FigureKind>
+}
+
 /** Those of the scenarios that are run on each store, in parts, for the order in the tables. */
 export const THROUGHPUT = {
   bulk: rate('bulk enqueue'),
   single: rate('single enqueue, 50 at once'),
-  drain: rate('drain, 1 process'),
-  drainServer: micros('drain, 1 process: CPU a job, server'),
-  drainClient: micros('drain, 1 process: CPU a job, client'),
-  drain2: rate('drain, 2 processes'),
-  drain2Server: micros('drain, 2 processes: CPU a job, server'),
-  drain2Client: micros('drain, 2 processes: CPU a job, client'),
-  history: rate('drain, history kept, 1 process'),
-  historyServer: micros('drain, history kept, 1 process: CPU a job, server'),
-  historyClient: micros('drain, history kept, 1 process: CPU a job, client'),
+  ...drainKinds('drain', 'drain, 1 process'),
+  ...drainKinds('drain2', 'drain, 2 processes'),
+  ...drainKinds('history', 'drain, history kept, 1 process'),
 } as const satisfies Record<string, FigureKind>
 
 export const BACKLOG = {
-  payload8k: rate('drain, payloads of 8 KB'),
+  ...drainKinds('payload8k', 'drain, payloads of 8 KB'),
   few: micros('CPU a job, 10 k waiting (enqueue and drain)'),
   fewServer: micros('CPU a job, 10 k waiting: server'),
   many: micros('CPU a job, 1 M waiting (enqueue and drain)'),

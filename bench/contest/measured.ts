@@ -13,11 +13,14 @@ export interface MeasuredRow extends FigureKind {
 export class Measured<Figure extends string, Peer extends string> {
   readonly kinds: FigureKinds<Figure>
   readonly peers: readonly Peer[]
+  /** All who run, in the order of the tables. */
+  readonly contenders: readonly Contender<Peer>[]
   readonly #values = new Map<string, number[]>()
 
-  constructor(kinds: FigureKinds<Figure>, peers: readonly Peer[]) {
+  constructor(kinds: FigureKinds<Figure>, ours: readonly Contender<never>[], peers: readonly Peer[]) {
     this.kinds = kinds
     this.peers = peers
+    this.contenders = [...ours, ...peers]
   }
 
   /** Rounds count from 0. */
@@ -36,9 +39,8 @@ export class Measured<Figure extends string, Peer extends string> {
   }
 
   rows(): MeasuredRow[] {
-    const contenders: readonly Contender<Peer>[] = ['holdfast', ...this.peers]
     return (Object.keys(this.kinds) as Figure[]).flatMap((figure) =>
-      contenders.flatMap((who) => {
+      this.contenders.flatMap((who) => {
         const rounds = this.get(figure, who).filter(Number.isFinite)
         return rounds.length === 0
           ? []

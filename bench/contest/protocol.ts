@@ -3,8 +3,15 @@
 /** Where a library has other options for latency than for throughput, it gets each where it counts. */
 export type Aim = 'throughput' | 'latency'
 
-/** One is always Holdfast, the others are its peers on a store. */
-export type Contender<Peer extends string = string> = 'holdfast' | Peer
+/** Another build of Holdfast that `--against` names, for example of the commit before. */
+export const OTHER = 'holdfast@other'
+
+/** Holdfast as built now, another build of it, or a peer. */
+export type Contender<Peer extends string = string> = 'holdfast' | typeof OTHER | Peer
+
+export function isHoldfast(contender: Contender): boolean {
+  return contender === 'holdfast' || contender === OTHER
+}
 
 /** What a child is started with. */
 export interface ChildConfig {
@@ -14,6 +21,8 @@ export interface ChildConfig {
   readonly aim: Aim
   /** Whether completed jobs are kept, by those who can choose. */
   readonly history: boolean
+  /** For Holdfast: the path of the `index.js` to load. */
+  readonly build: string
 }
 
 export interface Payload {
@@ -46,6 +55,22 @@ export interface Work {
   readonly handlerMs?: number
   /** For each thousand jobs that were run, a thousand more. */
   readonly refill?: boolean
+  /** Keep so many jobs waiting, enqueued by the process of the worker. */
+  readonly keepWaiting?: KeepWaiting
+}
+
+export interface KeepWaiting {
+  readonly jobs: number
+  readonly bytes: number
+  /** Measure the wait of every n-th job. */
+  readonly sampleEvery: number
+}
+
+/** Of the jobs that were sent with a time, since the last look. */
+export interface Waits {
+  readonly samples: number
+  readonly p50Ms: number
+  readonly p99Ms: number
 }
 
 /** How a process stands at a moment. */
@@ -75,10 +100,14 @@ export interface Calls {
   enqueueSingly(what: { readonly jobs: number; readonly bytes: number; readonly atOnce: number }): number
   /** Enqueues one by one, at each of the rates for a second, over and over. */
   startPacing(what: { readonly perSecond: readonly number[]; readonly level: Level }): void
-  /** Returns how many were enqueued. */
+  /** Enqueues at this rate, a few jobs a call, and catches up if it falls behind. */
+  startSteady(what: { readonly perSecond: number; readonly bytes: number }): void
+  /** Ends either kind of pacing; returns how many were enqueued. */
   stopPacing(): number
   startWork(work: Work): void
   stopWork(): WorkResult
+  /** Forgets what it answers. */
+  takeWaits(): Waits
   mark(): Mark
   close(): void
 }

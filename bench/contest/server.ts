@@ -8,5 +8,7 @@ export interface ContestServer {
   calmDown(url: string): Promise<void>
   /** Used so far. */
   cpuMicros(): number
+  /** Written so far to the file that makes changes durable. */
+  loggedBytes(): Promise<number>
   dispose(): Promise<void>
 }

@@ -11,6 +11,12 @@ export interface StageParts<Server extends ContestServer, Sizes extends CommonSi
   readonly server: Server
   readonly program: ChildProgram
   readonly sizes: Sizes
+  /** The `index.js` of each build of Holdfast, by contender. */
+  readonly builds: ReadonlyMap<Contender, string>
+  /** The part of a backlog that a contender gets if it is too slow for all of it. */
+  readonly shares: ReadonlyMap<Contender, number>
+  /** For what a figure can't say. */
+  readonly note: (text: string) => void
 }
 
 const folders = new Set<string>()
@@ -25,7 +31,7 @@ export class Stage<Server extends ContestServer = ContestServer, Sizes extends C
   readonly sizes: Sizes
   readonly contender: Contender
   readonly url: string
-  readonly #program: ChildProgram
+  readonly #parts: StageParts<Server, Sizes>
   readonly #children = new Set<Child>()
   readonly #folders: string[] = []
 
@@ -34,7 +40,7 @@ export class Stage<Server extends ContestServer = ContestServer, Sizes extends C
     this.sizes = parts.sizes
     this.contender = contender
     this.url = url
-    this.#program = parts.program
+    this.#parts = parts
   }
 
   static async use<T, Server extends ContestServer, Sizes extends CommonSizes>(
@@ -50,11 +56,26 @@ export class Stage<Server extends ContestServer = ContestServer, Sizes extends C
     }
   }
 
+  /** The same contender in a place of its own, on this server or another. */
+  elsewhere<T>(work: (stage: Stage<Server, Sizes>) => Promise<T>, server: Server = this.server): Promise<T> {
+    return Stage.use({ ...this.#parts, server }, this.contender, work)
+  }
+
+  /** So many jobs of a backlog as this contender gets through in reasonable time. */
+  share(jobs: number): number {
+    return Math.ceil(jobs * (this.#parts.shares.get(this.contender) ?? 1))
+  }
+
+  note(text: string): void {
+    this.#parts.note(text)
+  }
+
   /** A process of the contender, with its schema made. */
   async child(config: Partial<ChildConfig> = {}): Promise<Child> {
     const { contender, url } = this
-    const given = { contender, url, aim: 'throughput', history: false, ...config } as const
-    const child = new Child(this.#program, given)
+    const build = this.#parts.builds.get(contender) ?? ''
+    const given = { contender, url, aim: 'throughput', history: false, build, ...config } as const
+    const child = new Child(this.#parts.program, given)
     this.#children.add(child)
     await child.call('open')
     return child

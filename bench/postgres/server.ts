@@ -13,6 +13,18 @@ export const SERVER_SETTINGS = {
   checkpoint_timeout: '15min',
 } as const
 
+export interface DeadTuples {
+  readonly table: string
+  readonly dead: number
+}
+
+export interface SequentialScans {
+  readonly table: string
+  readonly scans: number
+  /** Of the table, now. */
+  readonly pages: number
+}
+
 export class PostgresBenchServer implements ContestServer {
   readonly version: string
   readonly #server: PostgresServer
@@ -25,8 +37,10 @@ export class PostgresBenchServer implements ContestServer {
     this.#postmaster = postmaster
   }
 
-  static async start(): Promise<PostgresBenchServer> {
-    const server = await startPostgres({ version: 18, settings: SERVER_SETTINGS })
+  static async start(
+    settings: Readonly<Record<string, string>> = SERVER_SETTINGS,
+  ): Promise<PostgresBenchServer> {
+    const server = await startPostgres({ version: 18, settings })
     try {
       const { rows } = await withClient(server.url(), (client) =>
         client.query<{ version: string; postmaster: number }>(
@@ -57,6 +71,42 @@ export class PostgresBenchServer implements ContestServer {
       await client.query('analyze')
       await client.query('checkpoint')
     })
+  }
+
+  /** Statistics alone, also of empty tables. */
+  async analyze(url: string): Promise<void> {
+    await withClient(url, (client) => client.query('analyze'))
+  }
+
+  async loggedBytes(): Promise<number> {
+    const { rows } = await withClient(this.#server.url(), (client) =>
+      client.query<{ bytes: string }>(`select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as bytes`),
+    )
+    return Number(rows[0]?.bytes)
+  }
+
+  /** Rows that are dead and not cleaned up, as the server counts them, table by table; the most first. */
+  async deadTuples(url: string): Promise<readonly DeadTuples[]> {
+    const { rows } = await withClient(url, (client) =>
+      client.query<{ table: string; dead: string }>(
+        `select schemaname || '.' || relname as table, n_dead_tup as dead from pg_stat_all_tables
+         where n_dead_tup > 0 and schemaname not in ('pg_catalog', 'information_schema')
+         order by n_dead_tup desc, relname`,
+      ),
+    )
+    return rows.map(({ table, dead }) => ({ table, dead: Number(dead) }))
+  }
+
+  /** How often each table was read from end to end; the most first. */
+  async sequentialScans(url: string): Promise<readonly SequentialScans[]> {
+    const { rows } = await withClient(url, (client) =>
+      client.query<{ table: string; scans: string; pages: string }>(
+        `select schemaname || '.' || relname as table, seq_scan as scans,
+           pg_relation_size(relid) / current_setting('block_size')::integer as pages
+         from pg_stat_user_tables where seq_scan > 0 order by seq_scan desc, relname`,
+      ),
+    )
+    return rows.map(({ table, scans, pages }) => ({ table, scans: Number(scans), pages: Number(pages) }))
   }
 
   /** Of all its processes, also those that have ended. */

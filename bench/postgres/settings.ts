@@ -1,6 +1,6 @@
 /** Who runs, and how: each at the settings that made it fastest on the machine where they were tried. */
 
-export const PEERS = ['graphile-worker', 'pg-boss'] as const
+export const PEERS = ['graphile-worker', 'pg-boss', 'bullmq-pg'] as const
 export type PostgresPeer = (typeof PEERS)[number]
 
 const graphileWorker = {
@@ -12,6 +12,9 @@ const graphileWorker = {
 } as const
 
 const pgBoss = { batchSize: 1_000, localConcurrency: 2, burstWhenBatchFull: true } as const
+
+/** BullMQ sends a statement for each job: it gets a part of each backlog, and takes longer for it. */
+export const SHARES = { 'bullmq-pg': 1 / 15 } as const
 
 export const SETTINGS = {
   holdfast: {
@@ -32,6 +35,14 @@ export const SETTINGS = {
     queue: { partition: true },
     /** insert() with so many jobs, so many calls at once. */
     bulk: { size: 1_000, atOnce: 4 },
+    poolSize: 25,
+  },
+  'bullmq-pg': {
+    /** No job stalls here, so nobody has to look. */
+    worker: { concurrency: 50, skipStalledCheck: true },
+    withoutHistory: { removeOnComplete: { count: 0 } },
+    /** addBulk() with so many jobs, so many calls at once. */
+    bulk: { size: 1_000, atOnce: 2 },
     poolSize: 25,
   },
 } as const

@@ -17,5 +17,5 @@ export const REDIS: Contest<RedisFigure, RedisPeer, RedisBenchServer, RedisSizes
   figures: FIGURES,
   bars: BARS,
   scenarios: SCENARIOS,
-  sizes: { full: FULL, quick: QUICK },
+  sizes: ({ quick }) => (quick ? QUICK : FULL),
 }

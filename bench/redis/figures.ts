@@ -1,6 +1,13 @@
-import { BACKLOG, LATENCY, megabytes, rate, THROUGHPUT, WORKER, type FigureKind } from '../contest/figures.ts'
-
-const bytes = (what: string): FigureKind => ({ what, unit: 'B' })
+import {
+  BACKLOG,
+  bytes,
+  LATENCY,
+  megabytes,
+  rate,
+  THROUGHPUT,
+  WORKER,
+  type FigureKind,
+} from '../contest/figures.ts'
 
 export const FIGURES = {
   ...THROUGHPUT,

@@ -78,6 +78,10 @@ export class RedisBenchServer implements ContestServer {
     return (stat.own + stat.ended) * TICK_MICROS
   }
 
+  async loggedBytes(): Promise<number> {
+    return numberOf(await factsOf(this.#current.redis), 'aof_current_size')
+  }
+
   /** Once it is at rest and has given back what it can: hash tables grow, and buffers shrink, bit by bit. */
   async footprint(): Promise<Footprint> {
     await this.calmDown()

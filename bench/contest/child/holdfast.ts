@@ -1,4 +1,5 @@
 /** Holdfast as it was built, not as it stands in the sources. */
+import { pathToFileURL } from 'node:url'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type * as Holdfast from 'holdfast'
 import type { Aim, ChildConfig, Level, Payload } from '../protocol.ts'
@@ -20,11 +21,10 @@ const anything: StandardSchemaV1<Payload> = {
 export type HoldfastSettings = Readonly<Record<Aim, { readonly concurrency: number }>>
 
 export async function holdfastLibrary(
-  { url, aim, history }: ChildConfig,
+  { url, aim, history, build }: ChildConfig,
   settings: HoldfastSettings,
 ): Promise<Library> {
-  const built = new URL('../../../../dist/index.js', import.meta.url).href
-  const { holdfast } = await load<typeof Holdfast>(built)
+  const { holdfast } = await load<typeof Holdfast>(pathToFileURL(build).href)
   const hf = holdfast({
     store: url,
     logger: false,

@@ -4,6 +4,8 @@ import type { Payload } from '../protocol.ts'
 
 const VARIANTS = 64
 const FRAME_BYTES = JSON.stringify({ pad: '' } satisfies Payload).length
+/** Of the time in a payload, about. */
+const TIME_BYTES = '"sentMs":12345678.123,'.length
 
 export class Pads {
   readonly #bySize = new Map<number, string[]>()
@@ -11,6 +13,12 @@ export class Pads {
 
   payloads(count: number, bytes: number): Payload[] {
     return Array.from({ length: count }, () => ({ pad: this.one(bytes) }))
+  }
+
+  /** One whose wait is measured from now on; of the same size. */
+  timed(sentMs: number, bytes: number): Payload {
+    const rounded = Math.round(sentMs * 1_000) / 1_000
+    return { sentMs: rounded, pad: this.one(bytes - TIME_BYTES) }
   }
 
   one(bytes: number): string {

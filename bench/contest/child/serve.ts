@@ -1,5 +1,4 @@
 /** One process of one contender: does what the bench asks over the channel, and ends when that closes. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   NORMAL,
   SMALL_BYTES,
@@ -7,12 +6,14 @@ import {
   type CallName,
   type Calls,
   type ChildConfig,
+  type KeepWaiting,
   type Mark,
   type Message,
   type Payload,
   type Request,
 } from '../protocol.ts'
 import type { Library } from './contender.ts'
+import { holdSteady, keepWaiting, pace } from './load.ts'
 import { Pads } from './pads.ts'
 import { nowMs, Tally } from './tally.ts'
 
@@ -32,6 +33,7 @@ const tally = new Tally()
 let stopWorker: (() => Promise<void>) | undefined
 let progress: NodeJS.Timeout | undefined
 let pacing: { stop: boolean; readonly sent: Promise<number> } | undefined
+let refilling: { stop: boolean; readonly ended: Promise<void> } | undefined
 
 const answers: Answers = {
   open: () => library.open(),
@@ -50,10 +52,10 @@ const answers: Answers = {
     return nowMs() - beforeMs
   },
   startPacing(what) {
-    const state = { stop: false, sent: Promise.resolve(0) }
-    state.sent = pace(what, () => state.stop)
-    pacing = state
-    return Promise.resolve()
+    return begin((stopped) => pace(library, pads, what, stopped))
+  },
+  startSteady(what) {
+    return begin((stopped) => holdSteady(library, pads, what, stopped))
   },
   async stopPacing() {
     if (pacing === undefined) throw new Error('Nothing is paced.')
@@ -64,14 +66,33 @@ const answers: Answers = {
     tally.begin(work.handlerMs ?? 0)
     if (work.refill === true) tally.onEach(LEVEL_TURN, refill)
     stopWorker = await library.work(counted, work.concurrency)
+    if (work.keepWaiting !== undefined) startRefilling(work.keepWaiting)
   },
   async stopWork() {
     tally.onEach(LEVEL_TURN, () => undefined)
+    if (refilling !== undefined) refilling.stop = true
+    await refilling?.ended
     await stopWorker?.()
     clearTimeout(progress)
     progress = undefined
     return tally.result()
   },
+  takeWaits: () => Promise.resolve(tally.takeWaits()),
+}
+
+function begin(send: (stopped: () => boolean) => Promise<number>): Promise<void> {
+  const state = { stop: false, sent: Promise.resolve(0) }
+  state.sent = send(() => state.stop)
+  state.sent.catch(fail)
+  pacing = state
+  return Promise.resolve()
+}
+
+function startRefilling(what: KeepWaiting): void {
+  const state = { stop: false, ended: Promise.resolve() }
+  state.ended = keepWaiting(library, pads, what, { started: () => tally.started, stopped: () => state.stop })
+  state.ended.catch(fail)
+  refilling = state
 }
 
 async function enqueueMany({ jobs, bytes, levels = [NORMAL], delayMs = 0 }: Bulk): Promise<number> {
@@ -87,33 +108,6 @@ async function enqueueMany({ jobs, bytes, levels = [NORMAL], delayMs = 0 }: Bulk
     tookMs += nowMs() - beforeMs
   }
   return tookMs
-}
-
-/** At each rate for a second; one that falls behind does not catch up. */
-async function pace(
-  { perSecond, level }: Parameters<Calls['startPacing']>[0],
-  stopped: () => boolean,
-): Promise<number> {
-  const underWay = new Set<Promise<void>>()
-  const beganMs = nowMs()
-  let sent = 0
-  while (!stopped()) {
-    const rate = perSecond[Math.floor((nowMs() - beganMs) / 1_000) % perSecond.length] ?? 1
-    // Not in step with anybody's polling; and a timer of less than a millisecond waits for one.
-    const gapMs = (1_000 / rate) * (0.5 + Math.random())
-    const atOnce = Math.max(1, Math.round(1.5 / gapMs))
-    for (let count = 0; count < atOnce; count++) {
-      const payload: Payload = { sentMs: nowMs(), pad: pads.one(SMALL_BYTES) }
-      const enqueued = library
-        .enqueue(payload, { level, delayMs: 0 })
-        .finally(() => underWay.delete(enqueued))
-      underWay.add(enqueued)
-      sent++
-    }
-    await sleep(gapMs * atOnce)
-  }
-  await Promise.all(underWay)
-  return sent
 }
 
 /** A timer only while there is something to tell: an idle worker shall cost what it costs. */

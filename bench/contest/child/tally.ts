@@ -1,6 +1,7 @@
 /** The handler that all contenders run, and what it saw. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Payload, WorkResult } from '../protocol.ts'
+import { percentile } from '../../report.ts'
+import type { Payload, Waits, WorkResult } from '../protocol.ts'
 
 // Monotonic, and the same for all processes of the machine, which `performance.now()` alone is not. The greatest of many
 // looks: who loses the processor between the two clocks sees too little, on a busy machine by milliseconds.
@@ -44,6 +45,16 @@ export class Tally {
     if (sentMs !== undefined) this.#waitsMs.push(now - sentMs)
     if (this.started % this.#every === 0) this.#onEach()
     return this.#handlerMs === 0 ? undefined : sleep(this.#handlerMs)
+  }
+
+  takeWaits(): Waits {
+    const waitsMs = this.#waitsMs
+    this.#waitsMs = []
+    return {
+      samples: waitsMs.length,
+      p50Ms: percentile(waitsMs, 50),
+      p99Ms: percentile(waitsMs, 99),
+    }
   }
 
   result(): WorkResult {

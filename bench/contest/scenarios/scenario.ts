@@ -11,8 +11,12 @@ export interface Scenario<
 > {
   /** For `--only`. */
   readonly name: string
-  /** Whether the peers run it, too; else it compares Holdfast with itself. */
-  readonly peers: boolean
+  /** Name for several scenarios in `--only`. */
+  readonly group?: string
+  /** Whether the peers run it, too, or which of them; else it compares Holdfast with itself. */
+  readonly peers: boolean | readonly string[]
+  /** Takes so long that it runs only if `--only` names it. */
+  readonly onRequest?: boolean
   /** Where further rounds would tell little and take long. */
   readonly maxRounds?: number
   run(stage: Stage<Server, Sizes>): Promise<Figures<Figure>>

@@ -1,13 +1,17 @@
 /** How fast jobs get in and out. */
-import { drain, fill } from '../drain.ts'
-import { SMALL_BYTES } from '../protocol.ts'
+import { drain, drainFigures, fill, type DrainOptions } from '../drain.ts'
+import type { DrainFigure, Figures } from '../figures.ts'
+import { isHoldfast, SMALL_BYTES } from '../protocol.ts'
+import type { ContestServer } from '../server.ts'
+import type { CommonSizes } from '../sizes.ts'
+import type { Stage } from '../stage.ts'
 import type { Scenario } from './scenario.ts'
 
 export const bulk: Scenario = {
   name: 'bulk',
   peers: true,
   async run(stage) {
-    const jobs = stage.sizes.bulk
+    const jobs = stage.share(stage.sizes.bulk)
     const producer = await stage.child()
     await stage.server.calmDown(stage.url)
     const tookMs = await producer.call('enqueueMany', { jobs, bytes: SMALL_BYTES })
@@ -20,7 +24,7 @@ export const single: Scenario = {
   peers: true,
   async run(stage) {
     const { holdfast, peer } = stage.sizes.single
-    const jobs = stage.contender === 'holdfast' ? holdfast : peer
+    const jobs = isHoldfast(stage.contender) ? holdfast : peer
     const producer = await stage.child()
     await stage.server.calmDown(stage.url)
     const tookMs = await producer.call('enqueueSingly', { jobs, bytes: SMALL_BYTES, atOnce: 50 })
@@ -31,46 +35,42 @@ export const single: Scenario = {
 export const drainOne: Scenario = {
   name: 'drain',
   peers: true,
-  async run(stage) {
-    const jobs = stage.sizes.drain
-    await fill(stage, jobs)
-    const { perSecond, serverMicros, clientMicros } = await drain(stage, { jobs })
-    return { drain: perSecond, drainServer: serverMicros, drainClient: clientMicros }
-  },
+  run: (stage) => filledAndDrained('drain', stage, stage.sizes.drain),
 }
 
 export const drainTwo: Scenario = {
   name: 'drain2',
   peers: true,
-  async run(stage) {
-    const jobs = stage.sizes.drain
-    await fill(stage, jobs)
-    const { perSecond, serverMicros, clientMicros } = await drain(stage, { jobs, processes: 2 })
-    return { drain2: perSecond, drain2Server: serverMicros, drain2Client: clientMicros }
-  },
+  run: (stage) => filledAndDrained('drain2', stage, stage.sizes.drain, { processes: 2 }),
 }
 
-/** Whether the peers run it depends on the store: only some of them can choose. */
+/** Peers that can choose keep their completed jobs, too. */
 export const history: Scenario = {
   name: 'history',
-  peers: false,
-  async run(stage) {
-    const jobs = stage.sizes.drain
-    const config = { history: true }
-    await fill(stage, jobs)
-    const { perSecond, serverMicros, clientMicros } = await drain(stage, { jobs, config })
-    return { history: perSecond, historyServer: serverMicros, historyClient: clientMicros }
-  },
+  peers: true,
+  run: (stage) => filledAndDrained('history', stage, stage.sizes.drain, { config: { history: true } }),
 }
 
 export const payload8k: Scenario = {
   name: 'payload8k',
   peers: true,
-  async run(stage) {
-    const jobs = stage.sizes.payload8k
-    await fill(stage, jobs, { bytes: 8_192 })
-    return { payload8k: (await drain(stage, { jobs })).perSecond }
-  },
+  run: (stage) => filledAndDrained('payload8k', stage, stage.sizes.payload8k, { bytes: 8_192 }),
+}
+
+/** The scenario of most figures: a backlog is enqueued, the server comes to rest, and the backlog is drained. */
+export async function filledAndDrained<
+  Name extends string,
+  Server extends ContestServer,
+  Sizes extends CommonSizes,
+>(
+  name: Name,
+  stage: Stage<Server, Sizes>,
+  backlog: number,
+  { bytes = SMALL_BYTES, ...options }: Omit<DrainOptions, 'jobs'> & { readonly bytes?: number } = {},
+): Promise<Figures<DrainFigure<Name>>> {
+  const jobs = stage.share(backlog)
+  await fill(stage, jobs, { bytes, ...(options.config === undefined ? {} : { config: options.config }) })
+  return drainFigures(name, await drain(stage, { jobs, ...options }))
 }
 
 /** Both in one run, for their ratio is what counts: handlers that mostly wait must scale with the processes. */

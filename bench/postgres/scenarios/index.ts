@@ -12,18 +12,22 @@ import {
 } from '../../contest/scenarios/throughput.ts'
 import { scheduled } from './backlog.ts'
 import { embedded, embeddedMemory } from './embedded.ts'
+import { FRESH, steady } from './fresh.ts'
 import { oldTransaction } from './old-transaction.ts'
+import { PRESSURE } from './pressure.ts'
 import type { PostgresScenario } from './scenario.ts'
-import { historyTwo, payload1k } from './throughput.ts'
+import { history1k, history8k, historyTwo, payload1k } from './throughput.ts'
 
 export const SCENARIOS: readonly PostgresScenario[] = [
   bulk,
   single,
   drainOne,
-  // pg-boss always keeps what is completed, graphile-worker never does: their figures are those of the drain.
+  // pg-boss always keeps what is completed, graphile-worker never does, BullMQ does as we do.
   history,
   drainTwo,
   historyTwo,
+  history1k,
+  history8k,
   payload1k,
   payload8k,
   latency,
@@ -31,7 +35,10 @@ export const SCENARIOS: readonly PostgresScenario[] = [
   waitingHandlers,
   waiting,
   scheduled,
+  ...FRESH,
+  steady,
   oldTransaction,
+  ...PRESSURE,
   embedded,
   embeddedMemory,
 ]

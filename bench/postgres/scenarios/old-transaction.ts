@@ -2,6 +2,7 @@
  * A million jobs of mixed priorities, taken by two processes, while a transaction that is older than all of them stays
  * open: nothing that is deleted can be cleaned up. Urgent jobs arrive meanwhile, a hundred to a thousand a second.
  */
+import type { Client } from 'pg'
 import { withClient } from '../../../test/support/servers/client.ts'
 import { checkCount, usage } from '../../contest/drain.ts'
 import type { Figures } from '../../contest/figures.ts'
@@ -17,11 +18,15 @@ export const oldTransaction: PostgresScenario = {
   peers: false,
   run: (stage) =>
     withClient(stage.url, async (client) => {
-      // With an id of its own and a snapshot: both hold back the cleaning.
-      await client.query('begin isolation level repeatable read')
-      await client.query('select pg_current_xact_id(), count(*) from pg_class')
+      await holdOldTransaction(client)
       return drainBeneath(stage)
     }),
+}
+
+/** Until its connection ends. With an id of its own and a snapshot: both hold back the cleaning. */
+export async function holdOldTransaction(client: Client): Promise<void> {
+  await client.query('begin isolation level repeatable read')
+  await client.query('select pg_current_xact_id(), count(*) from pg_class')
 }
 
 async function drainBeneath(stage: PostgresStage): Promise<Figures<PostgresFigure>> {

@@ -19,8 +19,7 @@ export const SCENARIOS: readonly RedisScenario[] = [
   single,
   drainOne,
   oneSlot,
-  // Here the peers can choose, too.
-  { ...history, peers: true },
+  history,
   drainTwo,
   payload8k,
   latency,
