@@ -22,17 +22,17 @@ const tell = (error: Error): void => console.log(`result: ${error.message}`)
 
 // Waiting: it never runs.
 const waiting = await crawl.enqueue()
-console.log(`cancelled: ${await waiting.cancel('typed the wrong address')}`)
+console.log(`waiting: ${await waiting.cancel('typed the wrong address')}`)
 await waiting.result().catch(tell)
 
 await hf.work()
 // Running: its signal fires, and it is cancelled once the handler gives in.
 const running = await crawl.enqueue()
 for await (const { state } of running.watch()) {
-  if (state === 'running') console.log(`cancelled: ${await running.cancel('the site asked us to')}`)
+  if (state === 'running') console.log(`running: ${await running.cancel('the site asked us to')}`)
 }
 await running.result().catch(tell)
-console.log(`cancelled: ${await running.cancel('too late')}`)
+console.log(`ended: ${await running.cancel('once more')}`)
 
 // There is always a timeout; this job gets a shorter one.
 const slow = await crawl.enqueue(undefined, { timeout: '30ms' })

@@ -12,6 +12,7 @@ export const ERROR_HINTS = {
   HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
   HF_BAD_SCHEDULE: 'Correct the schedule; the message says which part cannot work.',
   HF_SCHEDULE_TAKEN: 'Give the schedule an id of its own, or remove the other one first.',
+  HF_BAD_CURSOR: 'Pass the cursor exactly as an earlier page returned it, or none to begin at the start.',
   HF_BAD_FILTER:
     'Say which dead letters are meant: by ids, queues, jobs, fingerprints, since or until; { all: true } for all.',
   HF_NO_SCHEDULE: 'Somebody removed it; make it again with job.schedule().',
@@ -40,20 +41,22 @@ export const ERROR_HINTS = {
     'Every other event that was read is published: correct those listed in `failures` and publish them again, and all from `stoppedAt` on.',
   HF_STORE_UNREACHABLE:
     'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
+  HF_STORE_DENIED:
+    'Check user and password, and grant the rights that docs/stores.md lists; workers try again by themselves.',
+  HF_STORE_MISSING: 'Create the database that is missing, or correct its name in the URL of the store.',
+  HF_STORE_REFUSED: 'Change the value that the message names: the server can never store it as it is.',
   HF_STORE_LOCKED:
     'Stop the process that has it open, use another directory, or use PostgreSQL, which several processes can share.',
   HF_STORE_FULL:
-    'Give Redis more memory (maxmemory), or keep finished jobs for less long; workers go on, and what they finish makes room.',
+    'Give the server more disk or memory, or keep finished jobs for less long; workers lose nothing and try again.',
   HF_STORE_EVICTS:
     "Set maxmemory-policy to noeviction, or pass allowEviction: true to redisStore() where lost jobs don't matter.",
-  HF_INSIDE_TRANSACTION:
-    'Pass { tx } to what you call inside a transaction, or call it after the transaction.',
+  HF_INSIDE_TRANSACTION: 'Pass { tx } to what you call inside commit(), or make the call before or after it.',
   HF_NO_TRANSACTIONS:
     "Use a store that has them: PostgreSQL ('postgres://…') or the embedded store ('file:…'). Or leave { tx } out, and enqueue after the commit.",
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
   HF_SCHEMA_TOO_NEW: 'Deploy the version of Holdfast that made the schema, or a newer one.',
-  HF_SCHEMA_MISSING:
-    'Run the SQL that postgresSchema() of holdfast/postgres gives, or leave `migrate: false` out.',
+  HF_SCHEMA_MISSING: 'Run the SQL that `holdfast schema` prints, or leave `migrate: false` out.',
   HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
   HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
   HF_JOB_FAILED:
@@ -91,6 +94,18 @@ export class HoldfastError extends Error {
     this.code = code
     this.hint = options.hint ?? ERROR_HINTS[code]
   }
+}
+
+/** Whether the store will say the same until a person does something about it: worth another try, but not soon. */
+export function isLasting(error: unknown): boolean {
+  return (
+    error instanceof HoldfastError && (error.code === 'HF_STORE_DENIED' || error.code === 'HF_STORE_MISSING')
+  )
+}
+
+/** Whether the store refused a value in the call itself: the same call would be refused for ever. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'HF_STORE_REFUSED'
 }
 
 /** Texts that others wrote end as they like; ours end as sentences do. */

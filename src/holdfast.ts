@@ -101,7 +101,10 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   /** How the workers of this process are, with checks of your own. */
   readonly health: Health
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void
-  /** Once this resolves, no worker claims from the queue. */
+  /**
+   * Once this resolves, no worker claims from the queue. Workers of this holdfast() have given back what they had not
+   * started, without using an attempt; others do so within a second.
+   */
   pause(queue: Q): Promise<void>
   resume(queue: Q): Promise<void>
   /** What is enqueued again and again: list, look ahead, pause, run at once, remove. */
@@ -295,10 +298,11 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   async #setPaused(queue: string, paused: boolean): Promise<void> {
-    const { connection, queues } = this.#hub.core
+    const { connection, localWorkers, queues } = this.#hub.core
     const name = readQueue(queue, queues.names)
     const doing = `${paused ? 'pause' : 'resume'} queue "${name}"`
     await connection.persist(doing, (store) => store.admin.setPaused(name, paused))
+    if (paused) localWorkers.paused(name)
   }
 
   get schedules(): Schedules {

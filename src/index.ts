@@ -14,6 +14,7 @@ export type {
 export type { DomainEvent, PublishOptions, Subscriber } from './client/event-types.ts'
 export type { Published } from './client/fan-out.ts'
 export type { PublishedCounts } from './client/publisher.ts'
+export type { CancelResult } from './client/cancel.ts'
 export type { Handle, JobUpdate } from './client/handle.ts'
 export type { Schedule, Schedules } from './client/schedules.ts'
 export type { Subscription, Subscriptions } from './client/subscriptions.ts'

@@ -28,6 +28,9 @@ export function exitCodeOf(error: unknown): ExitCode {
     case 'HF_JOB_NOT_FOUND':
       return EXIT.notFound
     case 'HF_STORE_UNREACHABLE':
+    case 'HF_STORE_DENIED':
+    case 'HF_STORE_MISSING':
+    case 'HF_STORE_FULL':
       return EXIT.unreachable
     default:
       return EXIT.failed

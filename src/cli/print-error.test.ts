@@ -64,6 +64,7 @@ describe('an exit code', () => {
     expect(exitCodeOf(new ModuleMissing(''))).toBe(EXIT.notFound)
     expect(exitCodeOf(new HoldfastError('HF_BAD_OPTION', ''))).toBe(EXIT.usage)
     expect(exitCodeOf(new HoldfastError('HF_STORE_UNREACHABLE', ''))).toBe(EXIT.unreachable)
+    expect(exitCodeOf(new HoldfastError('HF_STORE_DENIED', ''))).toBe(EXIT.unreachable)
   })
 
   test('is the same for an error of another copy of the library', () => {

@@ -5,7 +5,7 @@ import { readCount, readDurationArgument, readPositive, readQueues } from './arg
 import { EXIT, exitCodeOf, type ExitCode } from './exit.ts'
 import type { Io } from './io.ts'
 import { printError } from './print-error.ts'
-import type { SchemaOptions } from '../stores/postgres/index.ts'
+import type { NamesOptions } from '../stores/postgres/index.ts'
 import type { DemoFlags } from './demo/demo.ts'
 import type { WorkFlags } from './work.ts'
 
@@ -54,7 +54,7 @@ function buildProgram(io: Io, ended: (code: ExitCode) => void): Command {
 
 const EXIT_CODES = `
 Exit codes:
-  0 ok · 1 failed · 2 wrong usage · 3 not found · 5 store unreachable
+  0 ok · 1 failed · 2 wrong usage · 3 not found · 5 store not usable
   130 interrupted, by a second signal or before anything ran`
 
 function addWork(program: Command, io: Io, ended: (code: ExitCode) => void): void {
@@ -140,9 +140,8 @@ function addSchema(program: Command, io: Io): void {
     .description('Prints the SQL that the PostgreSQL store would run by itself at its first use.')
     .option('--schema <name>', 'where the tables shall be (default: holdfast)')
     .option('--prefix <text>', 'put before the name of each table (default: none)')
-    .option('--from <version>', 'the version that is there: only what comes after it', readCount)
     .addHelpText('after', ABOUT_SCHEMA)
-    .action(async (flags: SchemaOptions) => {
+    .action(async (flags: NamesOptions) => {
       const { postgresSchema } = await import('../stores/postgres/index.ts')
       io.stdout.write(postgresSchema(flags))
     })
@@ -153,7 +152,9 @@ Give postgresStore() the same schema and prefix, and migrate: false.
 
 Examples:
   holdfast schema > migrations/0042_holdfast.sql
-  holdfast schema --schema jobs --from 8`
+  holdfast schema --schema jobs | psql
+
+The script brings an older schema up to date, and can be run again without harm.`
 
 function readVersion(): string {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

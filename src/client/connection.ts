@@ -1,10 +1,11 @@
 /**
  * The way to the store: opened on first use, every call with a deadline, every failure with a clear error. Calls that
  * are safe to repeat can be persistent: they are tried again with backoff until their deadline, which is what carries
- * an enqueue over a restart of the store.
+ * an enqueue over a restart of the store. An error that another try cannot help is thrown at once, under its own code:
+ * it is not an outage.
  */
 import { setMaxListeners } from 'node:events'
-import { HoldfastError } from '../errors.ts'
+import { HoldfastError, type ErrorCode } from '../errors.ts'
 import type { Events } from '../job/events.ts'
 import { toError } from '../job/settlement.ts'
 import type { Clock } from '../std/clock.ts'
@@ -14,6 +15,7 @@ import type { Emitter } from '../std/emitter.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
 import type { Store, WakeUp } from '../stores/store.ts'
+import { InsideCommit } from './inside-commit.ts'
 
 export interface ConnectionParts {
   readonly store: Store
@@ -30,9 +32,15 @@ const FIRST_TRY_MS = 3_000
 const LONGEST_BACKOFF_MS = 2_000
 /** What nobody depends on need not hold up a stop for long. */
 const GOODBYE_MS = 2_000
+/** While the store keeps saying no, `store.unusable` is emitted this often for each code. */
+const UNUSABLE_EVERY_MS = 60_000
+
+/** Errors about the store as a whole, which a person has to mend. A value that it refuses is its caller's business. */
+const UNUSABLE: ReadonlySet<ErrorCode> = new Set(['HF_STORE_DENIED', 'HF_STORE_MISSING', 'HF_STORE_FULL'])
 
 export class Connection {
   readonly #parts: ConnectionParts
+  readonly insideCommit = new InsideCommit()
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
   #opening: Promise<void> | undefined
@@ -42,6 +50,8 @@ export class Connection {
   /** Since when calls fail; undefined while all is well. */
   #downSinceMs: number | undefined
   #lastAnswerMs = -Infinity
+  /** When `store.unusable` was last emitted for a code. */
+  readonly #toldUnusableMs = new Map<ErrorCode, number>()
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts
@@ -69,6 +79,7 @@ export class Connection {
     timeoutMs = this.#parts.timeoutMs,
   ): Promise<T> {
     this.#refuseWhenClosed(doing)
+    this.insideCommit.refuse(doing)
     const sentMs = this.#parts.clock.monotonicMs()
     const done = this.#bounded(doing, work, timeoutMs)
     this.#underWay.add(done)
@@ -77,7 +88,7 @@ export class Connection {
       this.#noteUp()
       return answer
     } catch (error) {
-      throw this.#noteDown(doing, error, sentMs)
+      throw this.#noteFailure(doing, error, sentMs)
     } finally {
       this.#underWay.delete(done)
     }
@@ -189,7 +200,7 @@ export class Connection {
     this.#parts.events.emit('store.up', { downMs })
   }
 
-  #noteDown(doing: string, thrown: unknown, sentMs: number): Error {
+  #noteFailure(doing: string, thrown: unknown, sentMs: number): Error {
     // A close that overtook the call explains its failure better than whatever the store said.
     this.#refuseWhenClosed(doing)
     const error = this.#explain(doing, thrown)
@@ -199,7 +210,15 @@ export class Connection {
       this.#downSinceMs = this.#parts.clock.monotonicMs()
       this.#parts.events.emit('store.down', { doing, error })
     }
+    if (error instanceof HoldfastError && UNUSABLE.has(error.code)) this.#noteUnusable(doing, error)
     return error
+  }
+
+  #noteUnusable(doing: string, error: HoldfastError): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    if (nowMs - (this.#toldUnusableMs.get(error.code) ?? -Infinity) < UNUSABLE_EVERY_MS) return
+    this.#toldUnusableMs.set(error.code, nowMs)
+    this.#parts.events.emit('store.unusable', { doing, error })
   }
 
   #explain(doing: string, thrown: unknown): Error {
@@ -216,6 +235,6 @@ function unreachable(message: string, cause?: Error): HoldfastError {
   return new HoldfastError('HF_STORE_UNREACHABLE', message, cause === undefined ? {} : { cause })
 }
 
-export function isUnreachable(error: unknown): boolean {
+function isUnreachable(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'HF_STORE_UNREACHABLE'
 }

@@ -10,6 +10,7 @@ import type { Random } from '../std/random.ts'
 import type { Store } from '../stores/store.ts'
 import { Connection } from './connection.ts'
 import { Enqueuer } from './enqueuer.ts'
+import { LocalWorkers } from './local-workers.ts'
 import type { HoldfastSettings } from './options.ts'
 import { Publisher } from './publisher.ts'
 import { JobRegistry } from './registry.ts'
@@ -27,6 +28,7 @@ export class Core {
   readonly settings: HoldfastSettings
   readonly events: Emitter<Events>
   readonly registry = new JobRegistry()
+  readonly localWorkers = new LocalWorkers()
   readonly schedules = new ScheduleBook(this)
   readonly subscriptions = new SubscriptionBook(this)
   /** Of the domain events that are defined here. */

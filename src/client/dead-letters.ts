@@ -10,10 +10,20 @@ import type { JobId } from '../job/ids.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
 import { readWhole } from '../job/numbers.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
-import type { AttemptRecord, DeadJob, JobLogLine } from '../job/record.ts'
+import type { AttemptRecord, DeadJob, JobLogLine, JobRecord } from '../job/record.ts'
 import { asError } from '../std/clock.ts'
 import { mergeGroups } from '../stores/dead-groups.ts'
-import { MAX_BATCH, type BulkAction, type ChangeAnswer, type JobFilter } from '../stores/store.ts'
+import {
+  MAX_BATCH,
+  MAX_SCAN,
+  type BulkAction,
+  type ChangeAnswer,
+  type DeadGroupPage,
+  type JobFilter,
+  type JobPage,
+  type ListQuery,
+} from '../stores/store.ts'
+
 import type { Core } from './core.ts'
 import { refuseUnknown } from './options.ts'
 
@@ -29,6 +39,14 @@ export interface DeadLetterFilter {
   readonly since?: Instant
   /** … and before this time. */
   readonly until?: Instant
+  /** Enqueued at this time or later … */
+  readonly enqueuedSince?: Instant
+  /** … and before this time. */
+  readonly enqueuedUntil?: Instant
+  /** Carry at least one of these tags. */
+  readonly tags?: readonly string[]
+  /** Their id begins with this text. */
+  readonly idPrefix?: string
 }
 
 /** For replay() and discard(): a filter with something in it, or expressly all. */
@@ -95,7 +113,10 @@ export interface HandlerOptions<Q extends string = string> extends Pick<
 /** `hf.deadLetters` */
 export interface DeadLetters<Q extends string = string> {
   get(id: string): Promise<DeadLetter | null>
-  /** Newest job first, a page at a time. @default limit 100 */
+  /**
+   * Newest job first, a page at a time. A filter that matches few of very many letters may give a short page, or an empty
+   * one, with a `next`: continue from there. @default limit 100
+   */
   list(
     options?: DeadLetterFilter & { readonly limit?: number; readonly after?: string },
   ): Promise<{ readonly letters: readonly DeadLetter[]; readonly next: string | null }>
@@ -120,7 +141,18 @@ export const DEAD_LETTER_JOB = 'holdfast.dead-letter'
 
 type DefineJob = (definition: object) => void
 
-const FILTER_FIELDS = ['ids', 'queues', 'jobs', 'fingerprints', 'since', 'until'] as const
+const FILTER_FIELDS = [
+  'ids',
+  'queues',
+  'jobs',
+  'fingerprints',
+  'since',
+  'until',
+  'enqueuedSince',
+  'enqueuedUntil',
+  'tags',
+  'idPrefix',
+] as const
 const MAPPED_AT_ONCE = 100
 
 export function deadLetters(core: Core, define: DefineJob): DeadLetters {
@@ -133,8 +165,8 @@ export function deadLetters(core: Core, define: DefineJob): DeadLetters {
         limit: readWhole(limit, 'limit', 1, MAX_BATCH),
         after: (after ?? null) as JobId | null,
       }
-      const page = await core.connection.persist('list dead letters', (store) => store.admin.list(query))
-      return { letters: page.jobs.map((job) => letterOf(job as DeadJob)), next: page.next }
+      const { jobs, next } = await listPage(core, query)
+      return { letters: jobs.map((job) => letterOf(job as DeadJob)), next }
     },
     groups: (filter = {}) => groupsOf(core, readFilter(filter)),
     async replay(which, { input, ...options } = {}) {
@@ -186,15 +218,32 @@ function letterOf(job: DeadJob): DeadLetter {
   }
 }
 
+/** Asks the store until the page is full, there are no more jobs, or MAX_SCAN of them were looked at. */
+async function listPage(core: Core, query: ListQuery): Promise<Pick<JobPage, 'jobs' | 'next'>> {
+  const jobs: JobRecord[] = []
+  let looked = 0
+  let { after } = query
+  do {
+    const from = after
+    const limit = query.limit - jobs.length
+    const page = await core.connection.persist('list dead letters', (store) =>
+      store.admin.list({ ...query, limit, after: from }),
+    )
+    jobs.push(...page.jobs)
+    looked += page.looked
+    after = page.next
+  } while (after !== null && jobs.length < query.limit && looked < MAX_SCAN)
+  return { jobs, next: after }
+}
+
 async function groupsOf(core: Core, filter: JobFilter): Promise<DeadLetterGroup[]> {
   let groups: ReturnType<typeof mergeGroups> = []
   let after: JobId | null = null
   do {
     const from: JobId | null = after
-    const page: { groups: readonly (typeof groups)[number][]; next: JobId | null } =
-      await core.connection.persist('group dead letters', (store) =>
-        store.admin.deadGroups(filter, MAX_BATCH, from),
-      )
+    const page: DeadGroupPage = await core.connection.persist('group dead letters', (store) =>
+      store.admin.deadGroups(filter, MAX_BATCH, from),
+    )
     groups = mergeGroups([...groups, ...page.groups])
     after = page.next
   } while (after !== null)
@@ -208,13 +257,15 @@ async function groupsOf(core: Core, filter: JobFilter): Promise<DeadLetterGroup[
 
 // ── changing ─────────────────────────────────────────────────────────────────
 
+type Step = Pick<ChangeAnswer, 'changed' | 'skipped' | 'next'>
+
 async function changeAll(
   core: Core,
   filter: JobFilter,
   action: BulkAction,
   options: BulkOptions,
 ): Promise<BulkProgress> {
-  const step = (after: JobId | null): Promise<ChangeAnswer> =>
+  const step = (after: JobId | null): Promise<Step> =>
     core.connection.persist(`${action.type} dead letters`, (store) =>
       store.admin.change(filter, action, MAX_BATCH, after),
     )
@@ -229,7 +280,7 @@ async function replayWith(
   options: BulkOptions,
 ): Promise<BulkProgress> {
   const make = typeof input === 'function' ? (input as (letter: DeadLetter) => unknown) : (): unknown => input
-  const step = async (after: JobId | null): Promise<ChangeAnswer> => {
+  const step = async (after: JobId | null): Promise<Step> => {
     const query = { ...filter, limit: MAPPED_AT_ONCE, after }
     const page = await core.connection.persist('list dead letters', (store) => store.admin.list(query))
     let changed = 0
@@ -252,7 +303,7 @@ async function newPayload(core: Core, name: string, input: unknown): Promise<str
 }
 
 async function stepByStep(
-  step: (after: JobId | null) => Promise<ChangeAnswer>,
+  step: (after: JobId | null) => Promise<Step>,
   { onProgress, signal, from }: BulkOptions,
 ): Promise<BulkProgress> {
   let progress: BulkProgress = { changed: 0, skipped: 0, cursor: from ?? null }
@@ -290,7 +341,8 @@ function readFilter(given: DeadLetterFilter): JobFilter {
     if (!(FILTER_FIELDS as readonly string[]).includes(field))
       throw badFilter(`A filter of dead letters has no "${field}".`, `Use ${FILTER_FIELDS.join(', ')}.`)
   }
-  const { ids, queues, jobs, fingerprints, since, until } = given
+  const { ids, queues, jobs, fingerprints, since, until, enqueuedSince, enqueuedUntil, tags, idPrefix } =
+    given
   return {
     states: ['dead'],
     ...(ids !== undefined && { ids: readTexts(ids, 'ids') as readonly JobId[] }),
@@ -299,12 +351,21 @@ function readFilter(given: DeadLetterFilter): JobFilter {
     ...(fingerprints !== undefined && { fingerprints: readTexts(fingerprints, 'fingerprints') }),
     ...(since !== undefined && { finishedFrom: readInstant(since, 'since') }),
     ...(until !== undefined && { finishedBefore: readInstant(until, 'until') }),
+    ...(enqueuedSince !== undefined && { createdFrom: readInstant(enqueuedSince, 'enqueuedSince') }),
+    ...(enqueuedUntil !== undefined && { createdBefore: readInstant(enqueuedUntil, 'enqueuedUntil') }),
+    ...(tags !== undefined && { tags: readTexts(tags, 'tags') }),
+    ...(idPrefix !== undefined && { idPrefix: readPrefix(idPrefix) }),
   }
 }
 
 function readTexts(value: unknown, field: string): readonly string[] {
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
   throw badFilter(`\`${field}\` of a filter of dead letters must be a list of texts.`)
+}
+
+function readPrefix(value: unknown): string {
+  if (typeof value === 'string' && /^[0-9a-f-]{1,36}$/.test(value)) return value
+  throw badFilter('`idPrefix` of a filter of dead letters must be the beginning of an id.')
 }
 
 function badFilter(message: string, hint?: string): HoldfastError {

@@ -3,13 +3,14 @@
  * enqueues travel together; a flush whose answer was lost is repeated under its own id, so it is written once. What is
  * enqueued in a transaction of the caller's goes alone and once.
  */
-import { HoldfastError, PartialEnqueueError } from '../errors.ts'
+import { HoldfastError, isRefusal, PartialEnqueueError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { Events } from '../job/events.ts'
 import type { Ids } from '../job/ids.ts'
 import { newJob, type NewJobOptions, type QueueRules } from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { NewJob } from '../job/record.ts'
+import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
 import type { Clock } from '../std/clock.ts'
@@ -56,7 +57,7 @@ export class Enqueuer {
   constructor(parts: EnqueuerParts) {
     this.#parts = parts
     this.#batcher = new Batcher({
-      send: (jobs) => this.#flush(jobs),
+      send: (jobs) => this.#flushEach(jobs),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_FLUSHES_IN_FLIGHT,
       clock: parts.clock,
@@ -69,7 +70,7 @@ export class Enqueuer {
   one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
     if (tx !== undefined) return this.#oneIn(tx, item)
     // Here, since the flush may be sent from anywhere: behind others that wait for the very transaction we are in.
-    this.#parts.connection.store.transactions?.refuseInside?.('enqueue without { tx }')
+    this.#parts.connection.insideCommit.refuse(`enqueue job "${item.definition.name}"`)
     const job = this.#prepare(item)
     return job instanceof Promise ? job.then((made) => this.#batcher.add(made)) : this.#batcher.add(job)
   }
@@ -95,7 +96,8 @@ export class Enqueuer {
   }
 
   /** Enqueues one that was prepared. */
-  prepared(job: NewJob): Promise<EnqueueAnswer> {
+  async prepared(job: NewJob): Promise<EnqueueAnswer> {
+    this.#parts.connection.insideCommit.refuse(`enqueue job "${job.name}"`)
     return this.#batcher.add(job)
   }
 
@@ -135,7 +137,8 @@ export class Enqueuer {
     onEnqueued: (answer: EnqueueAnswer, index: number) => void,
     tx?: unknown,
   ): Promise<ManyCounts> {
-    if (tx !== undefined) this.transactions()
+    if (tx === undefined) this.#parts.connection.insideCommit.refuse(`enqueue jobs "${definition.name}"`)
+    else this.transactions()
     this.#refuseOptions(definition, options)
     const tally = new Tally(onEnqueued)
     const batches = this.#batches(definition, inputs, options, tally)
@@ -191,17 +194,12 @@ export class Enqueuer {
         tx,
         batch.map(({ job }) => job),
       )
-      tally.written(batch, answers)
+      tally.answered(batch, answers)
     }
   }
 
   async #flushCounted(batch: Batch, tally: Tally): Promise<void> {
-    try {
-      tally.written(batch, await this.#flush(batch.map(({ job }) => job)))
-    } catch (error) {
-      tally.failures.storeFailed = true
-      for (const { index } of batch) tally.failures.add(index, error)
-    }
+    tally.answered(batch, await this.#flushEach(batch.map(({ job }) => job)))
   }
 
   /** Options that cannot work are refused once, not for each of a million inputs. */
@@ -231,6 +229,21 @@ export class Enqueuer {
     const payload = encodePayload(input, definition.name)
     const inherited = currentJob.getStore()?.inherited
     return newJob({ id: ids.job(), definition, input, payload, options, queues, inherited })
+  }
+
+  /**
+   * Jobs that only travel together: if the store refuses a value of one, the others are enqueued without it. Never
+   * rejects; answers each job, or says why it was not enqueued.
+   */
+  async #flushEach(jobs: readonly NewJob[]): Promise<readonly (EnqueueAnswer | Error)[]> {
+    try {
+      return await this.#flush(jobs)
+    } catch (error) {
+      if (!isRefusal(error) || jobs.length === 1) return jobs.map(() => toError(error))
+      const middle = Math.ceil(jobs.length / 2)
+      const before = await this.#flushEach(jobs.slice(0, middle))
+      return [...before, ...(await this.#flushEach(jobs.slice(middle)))]
+    }
   }
 
   async #flush(jobs: readonly NewJob[], timeoutMs?: number): Promise<readonly EnqueueAnswer[]> {
@@ -285,9 +298,14 @@ class Tally {
     this.#onEnqueued = onEnqueued
   }
 
-  written(batch: Batch, answers: readonly EnqueueAnswer[]): void {
+  answered(batch: Batch, answers: readonly (EnqueueAnswer | Error)[]): void {
     batch.forEach(({ index }, at) => {
-      const answer = answers[at] as EnqueueAnswer
+      const answer = answers[at] as EnqueueAnswer | Error
+      if (answer instanceof Error) {
+        this.failures.add(index, answer)
+        if (!isRefusal(answer)) this.failures.storeFailed = true
+        return
+      }
       if (answer.outcome === 'inserted') this.#inserted++
       else this.#duplicates++
       this.#onEnqueued(answer, index)

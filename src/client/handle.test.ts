@@ -130,7 +130,7 @@ describe("a handle's cancel", () => {
     const { hf, world } = alone()
     let runs = 0
     const handle = await hf.job({ name: 'job', run: () => void runs++ }).enqueue()
-    expect(await handle.cancel('changed my mind')).toBe(true)
+    expect(await handle.cancel('changed my mind')).toBe('cancelled')
     await hf.work()
     await world.advance(60_000)
     expect(runs).toBe(0)
@@ -142,15 +142,15 @@ describe("a handle's cancel", () => {
     const handle = await hf.job({ name: 'job', run: () => undefined }).enqueue()
     await hf.work()
     await world.until(() => told.of('job.completed').length === 1)
-    expect(await handle.cancel()).toBe(false)
+    expect(await handle.cancel()).toBe('too_late')
     expect(await handle.state()).toBe('completed')
   })
 
   test('keeps the reason of the first, and tells the second that it was too late', async () => {
     const { hf, world } = alone()
     const handle = await hf.job({ name: 'job', run: () => undefined }).enqueue()
-    expect(await handle.cancel('first')).toBe(true)
-    expect(await handle.cancel('second')).toBe(false)
+    expect(await handle.cancel('first')).toBe('cancelled')
+    expect(await handle.cancel('second')).toBe('too_late')
     expect(await world.record(handle.id)).toMatchObject({ reason: 'first' })
   })
 })

@@ -10,6 +10,7 @@ import { formatDuration } from '../std/duration.ts'
 import { Bell } from '../std/bell.ts'
 import { asError } from '../std/clock.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
+import { cancelJob, type CancelResult } from './cancel.ts'
 import type { Core } from './core.ts'
 
 export interface JobUpdate {
@@ -35,8 +36,11 @@ export interface Handle<Out> {
   attempts(): Promise<readonly AttemptRecord[]>
   /** Waits until the job is final. @default timeout '5m' */
   result(options?: { timeout?: Duration; signal?: AbortSignal }): Promise<Out>
-  /** False where it was too late. A running job's signal fires; it is cancelled once its handler gives in. */
-  cancel(reason?: string): Promise<boolean>
+  /**
+   * Cancels the job and says what that did. Once this has resolved, no handler starts this job any more. If its worker is
+   * in another process and does not answer, that takes up to a second.
+   */
+  cancel(reason?: string): Promise<CancelResult>
   /** Each change of state or progress, until the job is final. */
   watch(options?: { signal?: AbortSignal }): AsyncIterable<JobUpdate>
 }
@@ -99,13 +103,10 @@ class JobHandle<Out> implements Handle<Out> {
     )
   }
 
-  async cancel(reason?: string): Promise<boolean> {
-    const { id } = this
-    const answer = await this.#core.connection.persist(`cancel job ${id}`, (store) =>
-      store.admin.cancel(id as JobId, reason ?? null),
-    )
-    if (answer === 'missing') throw this.#notFound()
-    return answer !== 'final'
+  async cancel(reason?: string): Promise<CancelResult> {
+    const result = await cancelJob(this.#core, this.id as JobId, reason ?? null)
+    if (result === 'missing') throw this.#notFound()
+    return result
   }
 
   async *watch({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<JobUpdate> {
@@ -172,6 +173,7 @@ const WATCHED = [
   'job.failed',
   'job.snoozed',
   'job.released',
+  'commit.lost',
   'job.cancelled',
   'job.progress',
 ] as const

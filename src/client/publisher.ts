@@ -76,7 +76,7 @@ export class Publisher {
   async one(kind: EventKind, data: unknown, options: NewJobOptions, tx: unknown): Promise<Published> {
     const { connection, enqueuer } = this.#parts
     // Here, since the batch may be sent from anywhere: behind others that wait for the very transaction we are in.
-    if (tx === undefined) connection.store.transactions?.refuseInside?.('publish without { tx }')
+    if (tx === undefined) connection.insideCommit.refuse(`publish event "${kind.name}"`)
     else enqueuer.transactions()
     const event = await this.#prepare(kind, data, envelopeFrom(options))
     const [fate] = tx === undefined ? [await this.#batcher.add(event)] : await this.#deliverIn(tx, [event])
@@ -94,7 +94,8 @@ export class Publisher {
     options: NewJobOptions,
     tx: unknown,
   ): Promise<PublishedCounts> {
-    if (tx !== undefined) this.#parts.enqueuer.transactions()
+    if (tx === undefined) this.#parts.connection.insideCommit.refuse(`publish events "${kind.name}"`)
+    else this.#parts.enqueuer.transactions()
     const tally = new Tally()
     const batches = this.#batches(kind, items, envelopeFrom(options), tally.failures)
     if (tx === undefined) await this.#deliverAll(batches, tally)
@@ -183,7 +184,8 @@ export class Publisher {
       writesAtOnce: 1,
       subscriptions: async () => {
         const reading = await connection.lend('publish', async () => transactions.notes?.(tx, SUBSCRIBER))
-        return reading?.map(readSubscription) ?? storedSubscriptions(connection)
+        if (reading !== undefined) return reading.map(readSubscription)
+        return connection.insideCommit.outside(() => storedSubscriptions(connection))
       },
       write: (jobs) => enqueuer.writeIn(tx, jobs).then(() => null),
     }

@@ -21,6 +21,7 @@ import type { Clock } from '../std/clock.ts'
 import type { Emitter } from '../std/emitter.ts'
 import type { Connection } from './connection.ts'
 import type { Enqueuer } from './enqueuer.ts'
+import { storeTime, type StoreTime } from './store-time.ts'
 
 /** A schedule as it was when it was read. */
 export interface Schedule {
@@ -58,7 +59,7 @@ export interface Schedules {
 
 /** What it needs of its holdfast(); read anew each time, as a test may move it into another world. */
 interface Surroundings {
-  readonly clock: Pick<Clock, 'now'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
   readonly ids: Ids
   readonly connection: Connection
   readonly enqueuer: Enqueuer
@@ -93,7 +94,7 @@ export class ScheduleBook implements Schedules {
       return spec === undefined ? [] : [{ job, spec }]
     })
     if (declared.length === 0) return
-    const stored = new Map((await this.#all()).map((facts) => [facts.id, facts]))
+    const stored = new Map((await this.#all()).schedules.map((facts) => [facts.id, facts]))
     for (const { job, spec } of declared) {
       const facts = stored.get(job)
       if (facts === undefined || !(await this.#isAs(facts, job, spec))) await this.put(job, job, spec)
@@ -105,32 +106,34 @@ export class ScheduleBook implements Schedules {
     readScheduleId(id)
     const rules = readRules(spec)
     const template = await this.#template(job, id, rules, spec)
-    const stored = await this.#find(id)
+    const { found: stored, time } = await this.#find(id)
     if (stored !== undefined && stored.job.name !== job) {
       throw new HoldfastError(
         'HF_SCHEDULE_TAKEN',
         `Schedule "${id}" is one of job "${stored.job.name}", not of "${job}".`,
       )
     }
-    const { seed = this.#core.ids.job(), paused = false } = stored ?? {}
+    const { paused = false } = stored ?? {}
+    const seed = this.#seedFor(stored, time)
     const isSame = stored !== undefined && JSON.stringify(stored.timing) === JSON.stringify(rules.timing)
     // Slots that are due already stay due: a deploy must not swallow them.
-    const nextSlot = isSame ? stored.nextSlot : this.#nextOf(rules.timing)
+    const nextSlot = isSame ? stored.nextSlot : slotsOf(rules.timing)(time())
     await this.#write({ ...rules, id, job: template, paused, seed, nextSlot, lastSlot: null })
   }
 
   async remove(job: string, id: string): Promise<boolean> {
-    const stored = await this.#find(readScheduleId(id))
-    return stored?.job.name === job && this.#remove(id)
+    const { found } = await this.#find(readScheduleId(id))
+    return found?.job.name === job && this.#remove(id)
   }
 
   async list(): Promise<readonly Schedule[]> {
-    return (await this.#all()).map((facts) => this.#schedule(facts)).sort((a, b) => (a.id < b.id ? -1 : 1))
+    const { schedules, time } = await this.#all()
+    return schedules.map((facts) => this.#schedule(facts, time)).sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
   async get(id: string): Promise<Schedule | null> {
-    const facts = await this.#find(readScheduleId(id))
-    return facts === undefined ? null : this.#schedule(facts)
+    const { found, time } = await this.#find(readScheduleId(id))
+    return found === undefined ? null : this.#schedule(found, time)
   }
 
   async #isAs(stored: ScheduleFacts, job: string, spec: ScheduleSpec): Promise<boolean> {
@@ -151,7 +154,7 @@ export class ScheduleBook implements Schedules {
     return { ...template, unique: readUnique(job, { key: `schedule ${id}`, while: 'unfinished' }) }
   }
 
-  #schedule(facts: ScheduleFacts): Schedule {
+  #schedule(facts: ScheduleFacts, time: StoreTime): Schedule {
     const { id, job, timing, catchUp, overlap, paused, lastSlot, nextSlot } = facts
     return {
       id,
@@ -163,8 +166,8 @@ export class ScheduleBook implements Schedules {
       paused,
       lastSlot: lastSlot === null ? null : new Date(lastSlot),
       nextSlot: nextSlot === null ? null : new Date(nextSlot),
-      lateMs: nextSlot === null || paused ? 0 : Math.max(0, this.#core.clock.now() - nextSlot),
-      next: (count = 5) => this.#upcoming(timing, count),
+      lateMs: nextSlot === null || paused ? 0 : Math.max(0, time() - nextSlot),
+      next: (count = 5) => upcoming(timing, count, time()),
       pause: () => this.#setPaused(id, true),
       resume: () => this.#setPaused(id, false),
       run: () => this.#run(facts),
@@ -172,25 +175,13 @@ export class ScheduleBook implements Schedules {
     }
   }
 
-  #upcoming(timing: Timing, count: number): Date[] {
-    const next = slotsOf(timing)
-    const found: Date[] = []
-    let at: number | null = this.#core.clock.now()
-    while (found.length < Math.min(count, MOST_NEXT)) {
-      at = next(at)
-      if (at === null) break
-      found.push(new Date(at))
-    }
-    return found
-  }
-
   async #setPaused(id: string, paused: boolean): Promise<void> {
-    const facts = await this.#find(id)
+    const { found: facts, time } = await this.#find(id)
     if (facts === undefined)
       throw new HoldfastError('HF_NO_SCHEDULE', `There is no schedule "${id}" any more.`)
     if (facts.paused === paused) return
-    const nextSlot = paused ? facts.nextSlot : this.#nextOf(facts.timing)
-    await this.#write({ ...facts, paused, nextSlot })
+    const nextSlot = paused ? facts.nextSlot : slotsOf(facts.timing)(time())
+    await this.#write({ ...facts, paused, nextSlot, seed: this.#seedFor(facts, time) })
     this.#core.events.emit(paused ? 'schedule.paused' : 'schedule.resumed', { schedule: id })
   }
 
@@ -212,18 +203,34 @@ export class ScheduleBook implements Schedules {
     )
   }
 
-  #nextOf(timing: Timing): number | null {
-    return slotsOf(timing)(this.#core.clock.now())
+  /** Another one if the store's clock was put back: ticks come again then, and their jobs need other ids. */
+  #seedFor(stored: ScheduleFacts | undefined, time: StoreTime): string {
+    const isAhead = stored !== undefined && stored.lastSlot !== null && stored.lastSlot > time()
+    return stored === undefined || isAhead ? this.#core.ids.job() : stored.seed
   }
 
-  async #find(id: string): Promise<ScheduleFacts | undefined> {
-    return (await this.#all()).find((facts) => facts.id === id)
+  async #find(id: string): Promise<{ found: ScheduleFacts | undefined; time: StoreTime }> {
+    const { schedules, time } = await this.#all()
+    return { found: schedules.find((facts) => facts.id === id), time }
   }
 
-  async #all(): Promise<readonly ScheduleFacts[]> {
-    const stored = await this.#core.connection.persist('read the schedules', (store) =>
+  async #all(): Promise<{ schedules: readonly ScheduleFacts[]; time: StoreTime }> {
+    const { connection, clock } = this.#core
+    const { now, schedules } = await connection.persist('read the schedules', (store) =>
       store.schedules.list(),
     )
-    return stored.flatMap((one) => readStored(one) ?? [])
+    return { schedules: schedules.flatMap((one) => readStored(one) ?? []), time: storeTime(now, clock) }
   }
+}
+
+function upcoming(timing: Timing, count: number, nowMs: number): Date[] {
+  const next = slotsOf(timing)
+  const found: Date[] = []
+  let at: number | null = nowMs
+  while (found.length < Math.min(count, MOST_NEXT)) {
+    at = next(at)
+    if (at === null) break
+    found.push(new Date(at))
+  }
+  return found
 }

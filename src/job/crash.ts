@@ -1,4 +1,7 @@
-/** What becomes of a job whose worker was lost: it comes back as a suspect, or is given up. */
+/**
+ * What becomes of a job whose worker was lost. One that can have been running comes back as a suspect, or is given up;
+ * one that cannot is released as if it had never been claimed.
+ */
 import { HoldfastError } from '../errors.ts'
 import type { Random } from '../std/random.ts'
 import { attemptError, recordedError, type AttemptError } from './failure.ts'
@@ -14,23 +17,38 @@ export interface Crashed {
   readonly maxCrashes: number
   /** Whether its cancel had been asked for. */
   readonly cancelled: boolean
+  /** As `mayHaveRun` says. */
+  readonly mayHaveRun: boolean
 }
 
 export interface CrashOutcome {
-  readonly to: 'scheduled' | 'dead' | 'cancelled'
+  readonly to: 'ready' | 'scheduled' | 'dead' | 'cancelled'
   readonly crashes: number
-  readonly error: AttemptError
+  /** Null for a job that cannot have been running. */
+  readonly error: AttemptError | null
   /** Until a scheduled one is due; its attempt is handed back. */
   readonly delayMs: number
 }
 
-/** What is remembered of the attempt: how long the handler ran before its worker was lost, nobody knows. */
+/**
+ * Whether a lost worker can have been running a job that this many of its open jobs stand before, in the order (token,
+ * position). A worker starts a job only while fewer than `atOnce` stand before it; null: it promised nothing.
+ */
+export function mayHaveRun(openBefore: number, atOnce: number | null): boolean {
+  return atOnce === null || openBefore < atOnce
+}
+
+/**
+ * Record of the lost attempt; null for a job that cannot have been running. Nobody knows how long the handler ran before
+ * its worker was lost.
+ */
 export function crashRecord(
-  error: AttemptError,
+  error: AttemptError | null,
   worker: WorkerId,
   claimedAt: number,
   nowMs: number,
-): AttemptRecord {
+): AttemptRecord | null {
+  if (error === null) return null
   return {
     attempt: error.attempt,
     worker,
@@ -45,6 +63,8 @@ const JITTER = 0.5
 
 export function crashOutcome(job: Crashed, random: Random): CrashOutcome {
   const { worker, attempt, maxCrashes } = job
+  if (!job.mayHaveRun)
+    return { to: job.cancelled ? 'cancelled' : 'ready', crashes: job.crashes, error: null, delayMs: 0 }
   const crashes = job.crashes + 1
   const lost = new HoldfastError('HF_WORKER_LOST', `Worker ${worker} was lost while it ran this job.`)
   const error = attemptError(lost, attempt, 'worker_lost')

@@ -50,6 +50,10 @@ export interface Events {
   'job.snoozed': AttemptEnd & { readonly delayMs: number; readonly error: Error | null }
   'job.released': AttemptEnd
   'job.cancelled': AttemptEnd & { readonly reason: string | null }
+  /**
+   * The store lost what the handler had committed: the effect and the completion are gone, and the job runs again.
+   */
+  'commit.lost': AttemptEnd
   /** The lease was gone when the attempt ended: nothing of it was written. */
   'job.lost': AttemptEnd
   'job.progress': AttemptFacts & {
@@ -73,7 +77,7 @@ export interface Events {
     readonly queue: string
     readonly worker: string
     readonly crashes: number
-    readonly to: 'scheduled' | 'dead' | 'cancelled'
+    readonly to: 'ready' | 'scheduled' | 'dead' | 'cancelled'
   }
   'worker.started': {
     readonly worker: string
@@ -125,6 +129,23 @@ export interface Events {
   'duty.failed': { readonly duty: string; readonly error: Error }
   'store.down': { readonly doing: string; readonly error: Error }
   'store.up': { readonly downMs: number }
+  /**
+   * The store's clock went back, so what is due by it runs later. Emitted by the leader. Ticks of schedules go on; those
+   * between the new time and the old one come again, except the last one that fired.
+   */
+  'store.clock': {
+    /** How far, at least. */
+    readonly backMs: number
+    /** Number of scheduled jobs, retries included: each is due this much later. */
+    readonly scheduled: number
+    /** Number of schedules that are not paused. */
+    readonly schedules: number
+  }
+  /**
+   * The store answers, but cannot be used until somebody does something: missing rights, a missing database, a full disk
+   * or memory (see the error's code). Emitted once a minute at most for each code.
+   */
+  'store.unusable': { readonly doing: string; readonly error: Error }
   'queue.paused': { readonly queue: string }
   'queue.resumed': { readonly queue: string }
   /** Told by whoever leads, once a minute where there are more than the minute before. */

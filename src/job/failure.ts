@@ -47,7 +47,11 @@ const EXHAUSTED_CODES: ReadonlySet<unknown> = new Set([
 ])
 
 /** What the same code would run into again, whatever the hour. */
-const PERMANENT_CODES: ReadonlySet<ErrorCode> = new Set(['HF_INVALID_INPUT', 'HF_INVALID_OUTPUT'])
+const PERMANENT_CODES: ReadonlySet<ErrorCode> = new Set([
+  'HF_INVALID_INPUT',
+  'HF_INVALID_OUTPUT',
+  'HF_STORE_REFUSED',
+])
 
 export function classify(thrown: unknown): FailureKind {
   try {

@@ -59,6 +59,7 @@ describe('an attempt that did not fail', () => {
     // Snooze and release hand the attempt back; the type says so to the store.
     ['was snoozed', { type: 'snoozed', delayMs: 5_000 }, { type: 'snooze', delayMs: 5_000, error: null }],
     ['was interrupted', { type: 'interrupted' }, { type: 'release' }],
+    ['has committed', { type: 'committed', result: '1', resultDropped: false }, { type: 'confirm' }],
     ['was cancelled', { type: 'cancelled', reason: 'why' }, { type: 'cancelled', reason: 'why' }],
     [
       'was cancelled without a reason',

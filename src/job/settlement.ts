@@ -14,6 +14,8 @@ export { toError }
 /** How an attempt ended. An attempt whose lease was lost has no outcome: nothing of it may be written. */
 export type Outcome =
   | { readonly type: 'succeeded'; readonly result: string | null; readonly resultDropped: boolean }
+  /** The handler's `commit` completed the job in the store. */
+  | { readonly type: 'committed'; readonly result: string | null; readonly resultDropped: boolean }
   | { readonly type: 'failed'; readonly thrown: unknown; readonly kind: FailureKind }
   | { readonly type: 'snoozed'; readonly delayMs: number }
   | { readonly type: 'interrupted' }
@@ -28,6 +30,12 @@ export type Settlement =
   | { readonly type: 'snooze'; readonly delayMs: number; readonly error: AttemptError | null }
   /** Ready again where it stood; the attempt is handed back. */
   | { readonly type: 'release' }
+  /**
+   * Confirms a commit that completed the job. Normally the position is settled, so nothing is written. If it is still
+   * open, the store lost the commit (a failover, a crash with `synchronous_commit = off`) and its effect with it: the
+   * job is ready again where it stood, and the attempt is handed back.
+   */
+  | { readonly type: 'confirm' }
   | { readonly type: 'cancelled'; readonly reason: string | null }
 
 interface Attempted {
@@ -47,6 +55,9 @@ export function settlementFor(
   switch (outcome.type) {
     case 'succeeded':
       return { type: 'completed', result: outcome.result, resultDropped: outcome.resultDropped }
+    case 'committed':
+      // Never `completed`: that would complete a job whose effect is lost.
+      return { type: 'confirm' }
     case 'snoozed':
       return { type: 'snooze', delayMs: outcome.delayMs, error: null }
     case 'interrupted':

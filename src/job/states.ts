@@ -13,19 +13,22 @@ export const JOB_STATES = [
 ] as const
 
 /**
- * `scheduled`: due later; a retry is scheduled with an attempt behind it. `blocked`: waits for a limit. `ready`: admitted
- * and due. `running`: leased by a worker. `completed`, `dead` (failed for good, kept for replay), `cancelled`: final.
+ * `scheduled`: due later; a retry is scheduled with an attempt behind it. `ready`: due, waits for a worker. `blocked`: ready,
+ * but a limit has no room for it. `running`: leased by a worker. `completed`, `dead` (failed for good, kept for replay),
+ * `cancelled`: final.
  */
 export type JobState = (typeof JOB_STATES)[number]
 
-export const LEGAL_MOVES: Readonly<Record<JobState, readonly JobState[]>> = {
-  scheduled: ['ready', 'blocked', 'scheduled', 'cancelled'],
-  blocked: ['ready', 'blocked', 'scheduled', 'cancelled'],
+/** States that stores write. `blocked` is not among them: a store reads it off a ready job and its limits. */
+export type StoredState = Exclude<JobState, 'blocked'>
+
+export const LEGAL_MOVES: Readonly<Record<StoredState, readonly StoredState[]>> = {
+  scheduled: ['ready', 'scheduled', 'cancelled'],
   ready: ['running', 'ready', 'scheduled', 'cancelled'],
-  running: ['completed', 'dead', 'cancelled', 'scheduled', 'ready', 'blocked'],
+  running: ['completed', 'dead', 'cancelled', 'scheduled', 'ready'],
   completed: [],
   // Replay is the only way back, and it is always on record.
-  dead: ['ready', 'blocked'],
+  dead: ['ready'],
   cancelled: [],
 }
 
@@ -40,6 +43,6 @@ export function isFinal(state: JobState): state is FinalState {
   return state === 'completed' || state === 'dead' || state === 'cancelled'
 }
 
-export function isLegalMove(from: JobState, to: JobState): boolean {
+export function isLegalMove(from: StoredState, to: StoredState): boolean {
   return LEGAL_MOVES[from].includes(to)
 }

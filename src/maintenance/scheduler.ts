@@ -1,14 +1,17 @@
 /**
- * Fires schedules. Which slots there are is arithmetic that every process does alike; that each fires once is the store's
- * doing: it takes a slot only if it is later than the last, and writes the job in the same step. So it does no harm
- * where two lead for a moment.
+ * Fires schedules. Which slots there are is arithmetic that every process does alike, from the store's time; that each
+ * fires once is the store's doing: it takes a slot only if it is later than the last, and writes the job in the same
+ * step. So it does no harm where two lead for a moment, or where the clock of a process is wrong.
  */
 import type { Core } from '../client/core.ts'
+import { storeTime, type StoreTime } from '../client/store-time.ts'
 import { dueSlots } from '../scheduler/due.ts'
+import { firstOpen } from '../scheduler/first-open.ts'
 import { readStored, slotJobId, writeSpec, type ScheduleFacts } from '../scheduler/stored.ts'
 import { slotsOf, type NextSlot, type Timing } from '../scheduler/timing.ts'
 import type { Schedules } from '../stores/store.ts'
 import { AT_ONCE_MS, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
+import { StoreClock, type Sight } from './store-clock.ts'
 
 /** A schedule that is made or changed elsewhere is seen within this time; the first of all within the other. */
 const LONGEST_NAP_MS = 1_000
@@ -18,10 +21,13 @@ const LATE_MS = 2_000
 const MOST_AT_ONCE = 20
 
 export function scheduler(core: Core): Duty {
+  const storeClock = new StoreClock(core)
   return {
     name: 'fire schedules',
     async run() {
-      const nextInMs = await fireSchedules(core)
+      const { active, sight, time } = await readSchedules(core)
+      await storeClock.see(sight, active.length)
+      const nextInMs = await fireAll(core, active, time)
       if (nextInMs === null) return { againInMs: NAP_WITHOUT_ANY_MS }
       return { againInMs: Math.max(AT_ONCE_MS, Math.min(LONGEST_NAP_MS, nextInMs)) }
     },
@@ -30,28 +36,56 @@ export function scheduler(core: Core): Duty {
 
 /** Fires what is due; resolves to when the next slot is, or null where there is no schedule at all. */
 export async function fireSchedules(core: Core): Promise<number | null> {
-  const stored = await core.connection.call(
+  const { active, time } = await readSchedules(core)
+  return fireAll(core, active, time)
+}
+
+interface ReadSchedules {
+  readonly active: readonly ScheduleFacts[]
+  readonly sight: Sight
+  readonly time: StoreTime
+}
+
+async function readSchedules({ connection, clock }: Core): Promise<ReadSchedules> {
+  const sentMs = clock.monotonicMs()
+  const { now, schedules } = await connection.call(
     'read the schedules',
     (store) => store.schedules.list(),
     DUTY_TIMEOUT_MS,
   )
-  const active = stored.flatMap((one) => readStored(one) ?? []).filter(({ paused }) => !paused)
+  return {
+    active: schedules.flatMap((one) => readStored(one) ?? []).filter(({ paused }) => !paused),
+    sight: { now, sentMs, answeredMs: clock.monotonicMs() },
+    time: storeTime(now, clock),
+  }
+}
+
+async function fireAll(
+  core: Core,
+  active: readonly ScheduleFacts[],
+  time: StoreTime,
+): Promise<number | null> {
   const waits: number[] = []
   for (let at = 0; at < active.length; at += MOST_AT_ONCE) {
     const some = active.slice(at, at + MOST_AT_ONCE)
-    waits.push(...(await Promise.all(some.map((schedule) => fireDue(core, schedule)))))
+    waits.push(...(await Promise.all(some.map((schedule) => fireDue(core, schedule, time)))))
   }
   return waits.length === 0 ? null : Math.min(...waits)
 }
 
 /** Resolves to how long it may be left alone. */
-async function fireDue(core: Core, schedule: ScheduleFacts): Promise<number> {
+async function fireDue(core: Core, schedule: ScheduleFacts, time: StoreTime): Promise<number> {
   const next = slotsAfter(schedule.timing)
-  const from = firstOpen(schedule, next)
+  const nowMs = time()
+  const { slot: from, isAstray } = firstOpen(schedule, next, nowMs)
   if (from === null) return Infinity
-  const nowMs = core.clock.now()
-  if (from > nowMs) return from - nowMs
+  if (!isAstray && from > nowMs) return from - nowMs
   if (schedule.overlap === 'queue' && (await isBusy(core, schedule))) return LONGEST_NAP_MS
+  if (isAstray) {
+    // Ticks that were fired come again: their jobs need other ids.
+    await store(core, { ...schedule, seed: core.ids.job() }, from)
+    return from - time()
+  }
   const due = dueSlots(schedule, next, from, nowMs)
   if (due.skipped > 0)
     core.events.emit('schedule.skipped', {
@@ -59,27 +93,22 @@ async function fireDue(core: Core, schedule: ScheduleFacts): Promise<number> {
       job: schedule.job.name,
       slots: due.skipped,
     })
-  if (due.fire.length === 0) await moveOn(core, schedule, due.next)
+  // Past slots that nobody wants any more.
+  if (due.fire.length === 0) await store(core, schedule, due.next)
   for (const { slot, next: following } of due.fire) {
     // Somebody else is at it, or it is gone: what was read is out of date. A leader that thaws would else ask for every slot
     // of the time that it was frozen, and get in the way of the one that fires them.
-    if ((await fire(core, schedule, slot, following)) !== 'fired') return AT_ONCE_MS
+    if ((await fire(core, schedule, { slot, next: following, time })) !== 'fired') return AT_ONCE_MS
     // The others wait for the end of its job.
     if (schedule.overlap === 'queue') break
   }
-  return due.next === null ? Infinity : due.next - core.clock.now()
-}
-
-/** The first slot that has not been fired. */
-function firstOpen({ nextSlot, lastSlot }: ScheduleFacts, next: NextSlot): number | null {
-  return nextSlot !== null && lastSlot !== null && nextSlot <= lastSlot ? next(lastSlot) : nextSlot
+  return due.next === null ? Infinity : due.next - time()
 }
 
 async function fire(
   core: Core,
   schedule: ScheduleFacts,
-  slot: number,
-  next: number | null,
+  { slot, next, time }: { readonly slot: number; readonly next: number | null; readonly time: StoreTime },
 ): Promise<Awaited<ReturnType<Schedules['fire']>>> {
   const { id, jitterMs } = schedule
   const due = { inMs: jitterMs === 0 ? 0 : Math.floor(core.random.float() * jitterMs) }
@@ -90,7 +119,7 @@ async function fire(
     DUTY_TIMEOUT_MS,
   )
   if (fired !== 'fired') return fired
-  const lateMs = Math.max(0, core.clock.now() - slot)
+  const lateMs = Math.max(0, time() - slot)
   const event = { schedule: id, job: job.name, jobId: job.id, slot: new Date(slot), lateMs }
   core.events.emit('schedule.fired', event)
   if (lateMs > LATE_MS) core.events.emit('schedule.late', event)
@@ -109,12 +138,11 @@ async function isBusy(core: Core, schedule: ScheduleFacts): Promise<boolean> {
   return record !== null && !['completed', 'dead', 'cancelled'].includes(record.state)
 }
 
-/** Past slots that nobody wants any more. */
-async function moveOn(core: Core, schedule: ScheduleFacts, nextSlot: number | null): Promise<void> {
+async function store(core: Core, schedule: ScheduleFacts, nextSlot: number | null): Promise<void> {
   const { id } = schedule
   await core.connection.call(
     `move schedule "${id}" on`,
-    (store) => store.schedules.put({ id, spec: writeSpec(schedule), nextSlot }),
+    ({ schedules }) => schedules.put({ id, spec: writeSpec(schedule), nextSlot }),
     DUTY_TIMEOUT_MS,
   )
 }
@@ -125,8 +153,20 @@ const MOST_COMPILED = 1_000
 /** Reading a pattern and its zone takes far longer than asking for a slot. */
 function slotsAfter(timing: Timing): NextSlot {
   const key = JSON.stringify(timing)
-  const known = compiled.get(key) ?? slotsOf(timing)
+  const known = compiled.get(key) ?? remembering(slotsOf(timing))
   if (compiled.size >= MOST_COMPILED) compiled.clear()
   compiled.set(key, known)
   return known
+}
+
+/** Most looks find the slot that the look before found. */
+function remembering(next: NextSlot): NextSlot {
+  let from = Infinity
+  let found: number | null = null
+  return (afterMs) => {
+    if (found !== null && from <= afterMs && afterMs < found) return found
+    from = afterMs
+    found = next(afterMs)
+    return found
+  }
 }

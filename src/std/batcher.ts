@@ -1,7 +1,7 @@
 /**
  * Turns many concurrent calls into few: what is asked for in one turn, or while `maxInFlight` calls are already
  * under way, travels together. A lone call is sent at once, so batching costs no latency when there is nothing to
- * batch. Each caller gets its own answer, or the error of the call that carried it.
+ * batch. Each caller gets its own answer, or its own error, or that of the call that carried it.
  *
  * A call has a deadline of its own; who had to wait for it first is turned away when its patience is over, though the
  * call may go on for others.
@@ -16,8 +16,8 @@ interface Waiting<Item, Answer> {
 }
 
 export interface BatcherOptions<Item, Answer> {
-  /** Must answer every item, in order. */
-  readonly send: (items: readonly Item[]) => Promise<readonly Answer[]>
+  /** Must answer every item, in order; an Error rejects the call of its item alone. */
+  readonly send: (items: readonly Item[]) => Promise<readonly (Answer | Error)[]>
   readonly maxItems: number
   readonly maxInFlight: number
   readonly clock: Pick<Clock, 'monotonicMs' | 'after'>
@@ -78,7 +78,11 @@ export class Batcher<Item, Answer> {
     if (this.#cancelAlarm !== undefined) this.#belated.add(belated)
     try {
       const answers = await this.#options.send(batch.map((waiting) => waiting.item))
-      batch.forEach((waiting, index) => waiting.resolve(answers[index] as Answer))
+      batch.forEach((waiting, index) => {
+        const answer = answers[index]
+        if (answer instanceof Error) waiting.reject(answer)
+        else waiting.resolve(answer as Answer)
+      })
     } catch (error) {
       for (const waiting of batch) waiting.reject(error)
     } finally {

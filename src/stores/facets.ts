@@ -12,10 +12,11 @@ export interface Upkeep {
   /** Moves at most `limit` due jobs from scheduled to ready; tells when the next one is due. */
   promote(limit: number): Promise<{ readonly promoted: number; readonly nextInMs: number | null }>
   /**
-   * Takes back leases of workers that are expired or missing, at most about `limit` jobs a call. Each job either waits
-   * out its crash delay as a suspect, or is dead when it has lost more workers than `maxCrashes`; a record of the attempt
-   * is kept, from its claim to now. An expired worker is gone when it is listed: not before the last of its leases is
-   * taken.
+   * Takes back leases of workers that are expired or missing, at most about `limit` jobs a call. A job that can have been
+   * running (see "Starts" in `store.ts`) either waits out its crash delay as a suspect, or is dead if it has lost more
+   * workers than `maxCrashes`; a record of the attempt is kept, from its claim to now. Any other job is released: ready
+   * where it stood, its attempt handed back, no crash counted, no record. An expired worker is gone when it is listed: not
+   * before the last of its leases is taken.
    */
   rescue(limit: number): Promise<RescueAnswer>
   /** Forgets finished jobs beyond the retention, at most `limit` a call, and old flush ids. */
@@ -37,8 +38,9 @@ export interface RescuedJob {
   readonly queue: string
   readonly worker: WorkerId
   readonly crashes: number
-  readonly to: 'scheduled' | 'dead' | 'cancelled'
-  readonly error: AttemptError
+  readonly to: 'ready' | 'scheduled' | 'dead' | 'cancelled'
+  /** Null for a job that cannot have been running. */
+  readonly error: AttemptError | null
 }
 
 /** Finished jobs are kept for a time and up to a count; null means without a limit of that kind. */
@@ -70,11 +72,6 @@ export interface Transactions {
    */
   notes?(tx: unknown, kind: string): Promise<readonly Note[]>
   /**
-   * Where a call from inside a `commit` that does not go through its transaction would wait for itself: throws
-   * HF_INSIDE_TRANSACTION there. For callers whose calls are made elsewhere on their behalf, as coalesced ones are.
-   */
-  refuseInside?(doing: string): void
-  /**
    * Exactly-once effects: begins a transaction, lets `write` work in it, settles the position as what `write` resolves
    * to, and commits; all of it or nothing. Rejects with HF_LEASE_LOST where the position is not open under the token any
    * more. `write` runs again where the database asks for that.
@@ -100,11 +97,15 @@ export interface Schedules {
   put(schedule: ScheduleSpec): Promise<void>
   /** Forgets the schedule and the slots it has fired. */
   remove(id: string): Promise<boolean>
-  list(): Promise<readonly StoredSchedule[]>
+  /** All schedules, and the store's time: ticks are computed from it. */
+  list(): Promise<ScheduleList>
   /**
    * Fires one slot: enqueues its job and moves the schedule on, in one step, if `slot` is later than the last one
    * fired. Whoever comes second, or from the past, changes nothing. A job that meets its unique key's holder is a
    * duplicate as in any enqueue: the slot is fired.
+   *
+   * A last slot that lies in the store's future was fired before its clock was put back. It keeps only itself from
+   * firing again: schedules would otherwise be silent until that time comes.
    */
   fire(
     id: string,
@@ -125,6 +126,12 @@ export interface StoredSchedule extends ScheduleSpec {
   readonly lastSlot: number | null
 }
 
+export interface ScheduleList {
+  /** By the store's clock, in ms since 1970. */
+  readonly now: number
+  readonly schedules: readonly StoredSchedule[]
+}
+
 // ── notes ────────────────────────────────────────────────────────────────────
 
 /** Small texts that all processes share: who listens to which events, which workers there are. */
@@ -143,16 +150,42 @@ export interface Note {
 
 // ── admin ────────────────────────────────────────────────────────────────────
 
+/** Maximum number of jobs that one call of `list`, `change` or `deadGroups` looks at. A store may stop sooner. */
+export const MAX_SCAN = 200_000
+
+/** What is common to calls that go through jobs. */
+export interface Page {
+  /**
+   * Where the next call continues; null at the end. A page may be short, or empty, and still have a `next`: the store had
+   * looked at as many jobs as it does in one call.
+   */
+  readonly next: JobId | null
+  /** How many jobs the call examined. */
+  readonly looked: number
+}
+
+export interface JobPage extends Page {
+  readonly jobs: readonly JobRecord[]
+}
+
+export interface DeadGroupPage extends Page {
+  readonly groups: readonly DeadGroup[]
+}
+
 export interface Admin {
   get(id: JobId): Promise<JobRecord | null>
-  /** Newest first, by keyset: pages stay right while jobs come and go. */
-  list(query: ListQuery): Promise<{ readonly jobs: readonly JobRecord[]; readonly next: JobId | null }>
+  /** Newest id first, by keyset: pages stay right while jobs come and go. Repeat from `next` until it is null. */
+  list(query: ListQuery): Promise<JobPage>
   /** Exact, for every queue that is paused or has ever had a job. */
   queues(): Promise<readonly QueueStatus[]>
   /** After this is answered, no claim takes from a paused queue. */
   setPaused(queue: string, paused: boolean): Promise<void>
-  /** `cancelled`: it never runs again. `requested`: its worker is told (the first reason stays). `final`: too late. */
-  cancel(id: JobId, reason: string | null): Promise<'cancelled' | 'requested' | 'final' | 'missing'>
+  /**
+   * `cancelled`: it never runs again. `requested`: a worker holds it and is told (the first reason stays); the job may
+   * start until `START_WITHIN_MS` from now, unless the worker settles it or reports the cancel as heard before that.
+   * `heard`: the worker has reported it: the handler is running and its signal has fired. `final`: too late.
+   */
+  cancel(id: JobId, reason: string | null): Promise<CancelAnswer>
   /** Applies to at most `limit` matching jobs in order of id; repeat from `next` until it is null. */
   change(filter: JobFilter, action: BulkAction, limit: number, after: JobId | null): Promise<ChangeAnswer>
   /** Changes a job that waits; one that runs or is final stays as it is. */
@@ -161,24 +194,32 @@ export interface Admin {
    * Groups at most `limit` matching dead jobs, in order of id: a group is told once a call, and again by later calls that
    * find more of it. Repeat from `next` until it is null.
    */
-  deadGroups(
-    filter: JobFilter,
-    limit: number,
-    after: JobId | null,
-  ): Promise<{ readonly groups: readonly DeadGroup[]; readonly next: JobId | null }>
+  deadGroups(filter: JobFilter, limit: number, after: JobId | null): Promise<DeadGroupPage>
 }
 
+export type CancelAnswer = 'cancelled' | 'requested' | 'heard' | 'final' | 'missing'
+
+/** Jobs that match every part that is given. */
 export interface JobFilter {
+  /** Only these jobs are looked at: one call goes through all of them, if there are no more than its limit and MAX_BATCH. */
   readonly ids?: readonly JobId[]
   readonly states?: readonly JobState[]
   readonly queues?: readonly string[]
   readonly names?: readonly string[]
   /** Of the newest error. */
   readonly fingerprints?: readonly string[]
-  /** Final jobs alone that ended at this time or later … */
+  /** Final jobs that ended at this time or later … */
   readonly finishedFrom?: number
   /** … and before this time. */
   readonly finishedBefore?: number
+  /** Jobs that carry at least one of these tags. */
+  readonly tags?: readonly string[]
+  /** Jobs created at this time or later, by the store's clock … */
+  readonly createdFrom?: number
+  /** … and before this time. */
+  readonly createdBefore?: number
+  /** Jobs whose id begins with this text (lower-case hex with dashes). */
+  readonly idPrefix?: string
 }
 
 export interface ListQuery extends JobFilter {
@@ -205,11 +246,10 @@ export type BulkAction =
   | { readonly type: 'discard' }
   | { readonly type: 'cancel'; readonly reason: string | null }
 
-export interface ChangeAnswer {
+export interface ChangeAnswer extends Page {
   readonly changed: number
   /** Matched, but not in a state (or without the key) that the action needs. */
   readonly skipped: number
-  readonly next: JobId | null
 }
 
 /** What becomes different of a waiting job; all else stays, its attempts and its unique key too. */

@@ -12,7 +12,7 @@ export function storeFrom(source: string | Store, clock: Clock, random: Random):
   if (typeof source === 'string') {
     if (source === 'memory:') return memoryStore({ clock, random })
     if (/^postgres(ql)?:\/\//.test(source)) return postgresStore({ url: source })
-    if (/^rediss?(-cluster)?:\/\//.test(source)) return redisStore({ url: source })
+    if (/^(rediss?(-cluster)?|redis\+unix):\/\//.test(source)) return redisStore({ url: source })
     if (source.startsWith('file:')) return embeddedStore({ directory: directoryOf(source) })
     throw new HoldfastError('HF_BAD_STORE', `There is no store for '${withoutSecrets(source)}'.`)
   }

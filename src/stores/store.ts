@@ -6,13 +6,24 @@
  * Every method is one atomic step: it happens wholly or not at all, and a caller that got no answer may repeat the
  * call. Only the store's clock compares times. No method waits for work; `subscribe` tells when to look again.
  *
- * A caller that breaks the contract itself (a flush beyond `MAX_BATCH`, an id that exists already) is refused before
- * anything is written. Claims take only what is ready; only `promote` moves a due job there.
+ * A caller that breaks the contract itself (a flush beyond `MAX_BATCH`, an id that exists already, a settlement of an
+ * unknown kind: HF_STORE_CONTRACT) is refused before anything is written, and so is a call with a value that the store
+ * cannot hold (HF_STORE_REFUSED). Other permanent errors have codes of their own, too: HF_STORE_DENIED, HF_STORE_MISSING,
+ * HF_BAD_CURSOR; a store without room answers HF_STORE_FULL. Whatever else is thrown is taken for an outage. Claims take only what is ready; only `promote` moves a due job there.
  *
  * Leases. A worker incarnation is registered with a lease that heartbeats renew. A claim takes due jobs and puts them
  * under a token; that lease record is the fence: whoever presents the token settles, until a rescue takes the lease
  * away. An expired worker keeps settling and may even be renewed; expiry only permits rescue. A rescued lease never
  * settles anything again, and a claim by a worker that is gone takes nothing and says `alive: false`.
+ *
+ * Starts. The store is not told when a handler starts. Two promises of the worker stand in for that:
+ * - It starts a job only within `START_WITHIN_MS` of sending the claim that brought it, or a heartbeat that was answered
+ *   since. Claims and heartbeats therefore carry everything that may forbid a start: cancels and pauses. Wake-ups only
+ *   make this faster. `START_WITHIN_MS` after a cancel was answered, no handler starts that job, even if every wake-up
+ *   was lost or the worker's process was frozen.
+ * - It starts a job only while fewer than `atOnce` open jobs stand before it in the order (token, position) of the
+ *   worker's leases. So only the first `atOnce` open jobs of a lost worker can have been running. A store that keeps
+ *   queues apart may count each queue on its own.
  */
 import type { Token, WorkerId } from '../job/ids.ts'
 import type { AttemptRecord, ClaimedJob, JobLogLine, Progress } from '../job/record.ts'
@@ -21,6 +32,7 @@ import type { Admin, Notes, Schedules, Transactions, Upkeep } from './facets.ts'
 import type { EnqueueAnswer, Flush } from './flush.ts'
 
 export type * from './facets.ts'
+export { MAX_SCAN } from './facets.ts'
 export type * from './flush.ts'
 
 export interface Store {
@@ -37,8 +49,11 @@ export interface Store {
    * meanwhile. Flush ids are remembered for `FLUSH_MEMORY_MS` at least.
    */
   enqueue(flush: Flush): Promise<readonly EnqueueAnswer[]>
-  /** Makes an incarnation known; it lives until its lease expires and a rescue finds it, or until it retires. */
-  register(worker: WorkerId, leaseMs: number): Promise<void>
+  /**
+   * Makes an incarnation known; it lives until its lease expires and a rescue finds it, or until it retires. `atOnce`:
+   * see "Starts" above; without it, every job that the worker holds may be running.
+   */
+  register(worker: WorkerId, leaseMs: number, atOnce?: number): Promise<void>
   /** Forgets the incarnation. Leases it still holds become rescuable at once. */
   retire(worker: WorkerId): Promise<void>
   /** Settles, then claims: one step, either part may be empty. Settles are answered also where `alive` is false. */
@@ -64,6 +79,8 @@ export interface Store {
   readonly transactions?: Transactions
 }
 
+/** A worker starts a claimed job at most this long after it last asked the store about it. */
+export const START_WITHIN_MS = 800
 /** How long a store remembers a flush: far longer than any client keeps repeating one. */
 export const FLUSH_MEMORY_MS = 600_000
 /** The most jobs in one flush, one claim or one settle. */
@@ -103,8 +120,10 @@ export interface SettleRequest {
  * answered with `already` for `FLUSH_MEMORY_MS` at least; one that was revoked, with `lost` for ever (or with `already`
  * for the positions that had been settled before).
  *
- * Of a job whose cancel was requested, a settlement that would bring it back (retry, snooze, release) writes cancelled
- * instead; completed and dead stay what they are.
+ * Of a job whose cancel was requested, a settlement that would bring it back (retry, snooze, release, confirm) writes
+ * cancelled instead; completed and dead stay what they are.
+ *
+ * A `confirm` is answered `already` if the commit that it confirms is there, and `written` if it was lost.
  */
 export type SettleAnswer = 'written' | 'already' | 'lost'
 
@@ -137,18 +156,31 @@ export interface HeartbeatRequest {
   readonly worker: WorkerId
   /** Leases in this worker's name whose claim answer never reached it: released, attempts handed back. */
   readonly strangers: readonly Token[]
+  /**
+   * Cancels that took effect here: the handler is running and its signal has fired. The store doesn't report them again,
+   * and `Admin.cancel` answers `heard`. A job that was not started is settled instead.
+   */
+  readonly heard?: readonly LeasePosition[]
+  /** Replaces the number given to `register`, from this call on. Unchanged if missing. */
+  readonly atOnce?: number
+}
+
+export interface LeasePosition {
+  readonly token: Token
+  readonly position: number
 }
 
 export interface HeartbeatAnswer {
   readonly alive: boolean
   /** All leases in this worker's name, as the store sees them. */
   readonly tokens: readonly Token[]
+  /** Cancels of open jobs that the worker has not reported as heard. */
   readonly cancelled: readonly CancelNotice[]
+  /** Paused queues, at least those that this worker holds jobs of. */
+  readonly paused: readonly string[]
 }
 
-export interface CancelNotice {
-  readonly token: Token
-  readonly position: number
+export interface CancelNotice extends LeasePosition {
   readonly reason: string | null
 }
 
@@ -186,3 +218,5 @@ export type WakeUp =
   | { readonly type: 'due'; readonly inMs: number }
   /** A running job of this worker is to be cancelled: a heartbeat tells which. */
   | { readonly type: 'cancel'; readonly worker: WorkerId }
+  /** A queue was paused: workers give back what they have claimed from it and not started. */
+  | { readonly type: 'paused'; readonly queue: string }

@@ -52,6 +52,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
     [{ ...end, reason: null }, ['info', 'mail cancelled']],
     [{ ...end, reason: 'by hand' }, ['info', 'mail cancelled: by hand']],
   ],
+  'commit.lost': [[end, ['error', 'mail had committed, but the store lost the commit; the job runs again']]],
   'job.lost': [[end, ['warn', 'mail was taken over by another worker; nothing was written']]],
   'job.progress': [
     [{ ...facts, done: 3, total: 10, note: null }, ['debug', 'mail at 3 of 10']],
@@ -137,6 +138,13 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   'leader.lost': [[{ candidate: 'w1' }, ['debug', 'leads the upkeep no longer']]],
   'duty.failed': [[{ duty: 'prune', error }, ['warn', 'could not prune: connection reset']]],
   'store.down': [[{ doing: 'enqueue', error }, ['error', 'connection reset']]],
+  'store.clock': [
+    [
+      { backMs: 3_600_000, scheduled: 12, schedules: 3 },
+      ['warn', 'store clock went back 1h; 12 scheduled jobs and 3 schedules are due later'],
+    ],
+  ],
+  'store.unusable': [[{ doing: 'enqueue', error }, ['error', 'could not enqueue: connection reset']]],
   'store.up': [[{ downMs: 65_000 }, ['info', 'store answers again after 1m 5s']]],
   'queue.paused': [[{ queue: 'mail' }, ['info', 'queue mail paused']]],
   'queue.resumed': [[{ queue: 'mail' }, ['info', 'queue mail resumed']]],

@@ -56,6 +56,11 @@ const ROWS: Rows = {
     text: ({ job, reason }) => `${job} cancelled${reason === null ? '' : `: ${reason}`}`,
     outcome: () => 'cancelled',
   },
+  'commit.lost': {
+    level: 'error',
+    text: ({ job }) => `${job} had committed, but the store lost the commit; the job runs again`,
+    outcome: () => 'released',
+  },
   'job.lost': {
     level: 'warn',
     text: ({ job }) => `${job} was taken over by another worker; nothing was written`,
@@ -76,7 +81,10 @@ const ROWS: Rows = {
   },
   'job.rescued': {
     level: 'warn',
-    text: ({ job, crashes, to }) => `${job} rescued from a lost worker, crash ${crashes}: ${to}`,
+    text: ({ job, crashes, to }) =>
+      to === 'ready'
+        ? `${job} taken back from a lost worker that had not started it`
+        : `${job} rescued from a lost worker, crash ${crashes}: ${to}`,
   },
   'worker.started': {
     level: 'info',
@@ -121,7 +129,13 @@ const ROWS: Rows = {
   'leader.lost': { level: 'debug', text: () => 'leads the upkeep no longer' },
   'duty.failed': { level: 'warn', text: ({ duty, error }) => `could not ${duty}: ${error.message}` },
   'store.down': { level: 'error', text: ({ error }) => error.message },
+  'store.unusable': { level: 'error', text: ({ doing, error }) => `could not ${doing}: ${error.message}` },
   'store.up': { level: 'info', text: ({ downMs }) => `store answers again after ${formatDuration(downMs)}` },
+  'store.clock': {
+    level: 'warn',
+    text: ({ backMs, scheduled, schedules }) =>
+      `store clock went back ${formatDuration(backMs)}; ${scheduled} scheduled jobs and ${schedules} schedules are due later`,
+  },
   'queue.paused': { level: 'info', text: ({ queue }) => `queue ${queue} paused` },
   'queue.resumed': { level: 'info', text: ({ queue }) => `queue ${queue} resumed` },
   'schedule.fired': { level: 'debug', text: ({ schedule, job }) => `schedule ${schedule} enqueued ${job}` },

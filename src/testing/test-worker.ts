@@ -3,6 +3,7 @@
  * Its clock stands still while a handler runs, unless the test moves it.
  */
 import type { Core } from '../client/core.ts'
+import type { LocalCancel, LocalWorker } from '../client/local-workers.ts'
 import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
@@ -29,7 +30,7 @@ export type RunResult<Out> =
 
 const YEAR_MS = 365 * 86_400_000
 
-export class TestWorker {
+export class TestWorker implements LocalWorker {
   readonly #core: Core
   readonly #clock: VirtualClock
   readonly #deliver: 'once' | 'twice'
@@ -40,6 +41,9 @@ export class TestWorker {
   readonly #handing: HandingOver
   #worker: WorkerId
   #preparing = 0
+  /** Jobs whose cancel was asked for while they were claimed. */
+  readonly #cancels = new Map<string, string | null>()
+  #leave: (() => void) | undefined
 
   constructor(core: Core, clock: VirtualClock, deliver: 'once' | 'twice') {
     this.#core = core
@@ -47,7 +51,7 @@ export class TestWorker {
     this.#deliver = deliver
     this.#worker = core.ids.worker()
     this.#handing = new HandingOver(core)
-    this.#reporter = new Reporter(clock, core.events, () => undefined)
+    this.#reporter = new Reporter(core, () => undefined)
     this.#timeouts = new Timeouts(clock, this.#running, (attempt) => {
       attempt.stop('timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
     })
@@ -55,6 +59,7 @@ export class TestWorker {
 
   async start(): Promise<void> {
     await this.#register()
+    this.#leave = this.#core.localWorkers.join(this)
     const names = this.#core.registry.all().map(({ name }) => name)
     await this.#core.schedules.putDeclared(names)
     await this.#core.subscriptions.putDeclared(names)
@@ -70,7 +75,22 @@ export class TestWorker {
 
   stop(): void {
     this.#timeouts.clear()
+    this.#leave?.()
   }
+
+  /** All that is claimed in a test's world is held here: it runs, or is about to. */
+  cancelled(id: string, reason: string | null): LocalCancel {
+    this.#cancels.set(id, reason)
+    for (const attempt of this.#running) {
+      if (attempt.job.id !== id) continue
+      attempt.cancelReason = reason
+      attempt.stop('cancelled', reason ?? 'The job was cancelled.')
+    }
+    return 'running'
+  }
+
+  /** Each claim is for one run: nothing waits here. */
+  paused(): void {}
 
   /** One attempt at one job of the first queue that has any due, or at a batch of them; empty where none has. */
   async runNext(): Promise<readonly RunResult<unknown>[]> {
@@ -186,7 +206,7 @@ export class TestWorker {
     const jobs = new Map(this.#core.registry.all().map((definition) => [definition.name, definition]))
     const attempt = new Attempt(job, lease, position, this.#worker, this.#clock.monotonicMs())
     attempt.batch = shared
-    const late = lateOutcome(attempt, this.#clock.monotonicMs())
+    const late = this.#cancelOf(job.id) ?? lateOutcome(attempt, this.#clock.monotonicMs())
     const executing = late === null ? this.#execute(attempt, jobs) : Promise.resolve(late)
     onStart?.()
     const outcome = await executing
@@ -198,6 +218,10 @@ export class TestWorker {
       return this.runById(job.id)
     }
     return this.#settle(pending)
+  }
+
+  #cancelOf(id: string): Outcome | null {
+    return this.#cancels.has(id) ? { type: 'cancelled', reason: this.#cancels.get(id) ?? null } : null
   }
 
   async #execute(attempt: Attempt, jobs: ReadonlyMap<string, JobDefinition>): Promise<Outcome> {
@@ -235,10 +259,9 @@ function resultOf({ outcome, request: { settlement } }: PendingSettle): RunResul
   const error = outcome.type === 'failed' ? toError(outcome.thrown) : null
   switch (settlement.type) {
     case 'completed':
-      return {
-        state: 'completed',
-        result: settlement.result === null ? undefined : (JSON.parse(settlement.result) as unknown),
-      }
+      return completedWith(settlement.result)
+    case 'confirm':
+      return completedWith(outcome.type === 'committed' ? outcome.result : null)
     case 'dead':
       return { state: 'dead', error: error ?? new Error(settlement.error.message) }
     case 'retry':
@@ -254,4 +277,8 @@ function resultOf({ outcome, request: { settlement } }: PendingSettle): RunResul
     case 'cancelled':
       return { state: 'cancelled', reason: settlement.reason }
   }
+}
+
+function completedWith(result: string | null): RunResult<unknown> {
+  return { state: 'completed', result: result === null ? undefined : (JSON.parse(result) as unknown) }
 }

@@ -27,6 +27,8 @@ export class Attempt implements CurrentJob, Batched {
   readonly claimedAt: number
   /** Local and monotonic: when the claim's answer arrived. */
   readonly receivedMs: number
+  /** The same: when the claim was sent. */
+  readonly askedMs: number
   readonly abort = new LazyAbort()
   phase: AttemptPhase = 'waiting'
   /** Undefined until its handler is started. */
@@ -51,6 +53,7 @@ export class Attempt implements CurrentJob, Batched {
     position: number,
     worker: WorkerId,
     nowMs: number,
+    askedMs = nowMs,
   ) {
     this.job = job
     this.token = lease.token
@@ -58,6 +61,7 @@ export class Attempt implements CurrentJob, Batched {
     this.position = position
     this.worker = worker
     this.receivedMs = nowMs
+    this.askedMs = askedMs
   }
 
   get correlationId(): string {

@@ -68,6 +68,28 @@ export class Backlog {
     return this.#line.shift()
   }
 
+  /** Puts back what `next` took. */
+  putBack(next: Attempt | Gathered): void {
+    if ('attempts' in next) this.#gatherers.get(next.definition.name)?.attempts.unshift(...next.attempts)
+    else this.#line.unshift(next)
+  }
+
+  /** Whether there are batch handlers: if not, jobs start in the order of their leases. */
+  get gathers(): boolean {
+    return this.#gatherers.size > 0
+  }
+
+  /** Plain jobs, the next one first. */
+  get line(): readonly Attempt[] {
+    return this.#line
+  }
+
+  /** How many stand before this one in the order of their leases. */
+  countBefore({ token, position }: Attempt): number {
+    return this.all().filter((one) => one.token < token || (one.token === token && one.position < position))
+      .length
+  }
+
   /** Plain jobs in line. */
   get inLine(): number {
     return this.#line.length
@@ -119,9 +141,14 @@ export class Backlog {
   }
 
   takeAll(): Attempt[] {
-    const all = this.all()
-    this.keep(() => false)
-    return all
+    return this.take(() => true)
+  }
+
+  /** Takes out those that are meant. */
+  take(isMeant: (attempt: Attempt) => boolean): Attempt[] {
+    const taken = this.all().filter(isMeant)
+    if (taken.length > 0) this.keep((attempt) => !isMeant(attempt))
+    return taken
   }
 
   keep(isKept: (attempt: Attempt) => boolean): void {

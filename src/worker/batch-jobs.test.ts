@@ -61,7 +61,7 @@ describe('a job of a batch', () => {
     const [first, second] = [await job.enqueue(), await job.enqueue()]
     await hf.work()
     await world.until(() => told.of('job.started').length === 2)
-    expect(await first.cancel('not this one')).toBe(true)
+    expect(await first.cancel('not this one')).toBe('requested')
     await world.advance(1_000)
     gate.resolve()
     expect(await world.run(second.result())).toBe('done')
@@ -75,7 +75,7 @@ describe('a job of a batch', () => {
     await hf.work()
     await world.advance(2_000)
     expect(await world.run(handle.state())).toBe('running')
-    await handle.cancel()
+    expect(await world.run(handle.cancel())).toBe('cancelled')
     await world.until(() => told.of('job.cancelled').length === 1)
     await job.enqueueMany([2, 3, 4])
     await world.until(() => told.of('job.completed').length === 3)

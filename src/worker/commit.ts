@@ -1,7 +1,7 @@
 /**
- * `commit` of a handler: its writes and the completion of its job in one transaction. The worker settles the job as
- * completed all the same, later and as ever; the store finds it settled already. So whatever becomes of this process in
- * between, there is one completion, and one set of effects.
+ * `commit` of a handler: its writes and the completion of its job in one transaction. The worker's settle only confirms
+ * it. If the store finds the job open, it lost the commit, and the effect with it: the job runs again. So there is one
+ * completion and one set of effects, even if this process or the store crashes in between.
  */
 import type { Core } from '../client/core.ts'
 import { HoldfastError } from '../errors.ts'
@@ -18,6 +18,8 @@ export async function commitAttempt<R>(
 ): Promise<R> {
   if (attempt.committed !== undefined) throw twice(attempt)
   const { worker, token, position } = attempt
+  const { insideCommit } = core.connection
+  insideCommit.refuse('commit again')
   const runMs = (): number => attempt.runMs(core.clock.monotonicMs())
   let done: { readonly value: R; readonly settlement: CompletedSettlement } | undefined
   await core.connection.lend('commit', async (store) => {
@@ -25,7 +27,7 @@ export async function commitAttempt<R>(
     if (transactions === undefined) throw noTransactions(store.kind)
     await transactions.commit({ worker, token, position, runMs, forget: core.forgets }, async (tx) => {
       refuseWhenOver(attempt)
-      const value = await write(tx as never)
+      const value = await insideCommit.run(() => write(tx as never))
       const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
       // A handler that was told to end meanwhile has ended in another way by now.
       refuseWhenOver(attempt)

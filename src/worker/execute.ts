@@ -111,7 +111,7 @@ function succeeded(returned: unknown): Outcome {
 
 /** What it has committed is what it came to. */
 function committed({ result, resultDropped }: CompletedSettlement): Outcome {
-  return { type: 'succeeded', result, resultDropped }
+  return { type: 'committed', result, resultDropped }
 }
 
 function failed(thrown: unknown): Outcome {
@@ -134,6 +134,7 @@ function outcomeOf(attempt: Attempt, thrown: unknown): Outcome | null {
 
 /** The outcome of an attempt that was told to end and did not finish its work. */
 export function outcomeOfAbort(attempt: Attempt): Outcome {
+  if (attempt.committed !== undefined) return committed(attempt.committed)
   switch (attempt.abortedFor) {
     case 'shutdown':
       return { type: 'interrupted' }

@@ -1,4 +1,6 @@
 /** How a worker is, for health checks. */
+import type { WorkerSettings } from './options.ts'
+
 export interface WorkerHealth {
   /** Whether the store answered lately: a process that is up but cut off is not healthy. */
   readonly healthy: boolean
@@ -13,4 +15,16 @@ export interface WorkerHealth {
   readonly busy: number
   /** It was told to stop, and perhaps has. */
   readonly stopping: boolean
+}
+
+interface WorkerState extends Omit<WorkerHealth, 'healthy' | 'slots'> {
+  readonly isRunning: boolean
+}
+
+export function healthOf(
+  { pollMs, callTimeoutMs, concurrency }: WorkerSettings,
+  { isRunning, ...state }: WorkerState,
+): WorkerHealth {
+  const healthy = isRunning && state.lastPollMsAgo <= 2 * pollMs + callTimeoutMs
+  return { healthy, ...state, slots: concurrency }
 }

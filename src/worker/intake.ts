@@ -18,8 +18,6 @@ interface QueueIntake {
   wakeUps: number
   /** Jobs taken, divided by the weight: the queue with the least is next. */
   served: number
-  /** Jobs that the claims under way may bring. */
-  claiming: number
 }
 
 /** What is claimed and not started. */
@@ -33,8 +31,6 @@ interface Claimed {
 export interface Claim {
   readonly request: ClaimRequest
   readonly wakeUpsBefore: number
-  /** Whether it can take whatever the queue has: a claim beside another leaves suspects to that one. */
-  readonly seesAll: boolean
 }
 
 export class Intake {
@@ -43,8 +39,8 @@ export class Intake {
   /** Where the queue stood that was served last: a queue that comes back starts level with it. */
   #level = 0
   #finished = 0
-  /** Jobs that the claims under way may bring. */
-  #claiming = 0
+  /** One claim at a time: leases arrive in the order of their tokens, and jobs are started in it (see `Store.register`). */
+  #claiming = false
   #windowStartMs: number
   #perMs = 0
 
@@ -55,7 +51,6 @@ export class Intake {
       dry: false,
       wakeUps: 0,
       served: 0,
-      claiming: 0,
     }))
     this.#batchSize = batchSize
     this.#windowStartMs = nowMs
@@ -80,50 +75,40 @@ export class Intake {
 
   /** What to claim now; null for nothing. */
   next(slots: number, claimed: Claimed, suspects: boolean, nowMs: number): Claim | null {
+    if (this.#claiming) return null
     const ahead = this.#prefetch(nowMs)
-    const plain = plainWanted(slots, ahead, claimed.inLine + this.#claiming)
+    const plain = plainWanted(slots, ahead, claimed.inLine)
     let queue: QueueIntake | undefined
     let limit = 0
     for (const one of this.#queues) {
       if (one.dry || (queue !== undefined && one.served >= queue.served)) continue
       const { perSlot, gathered } = claimed.room(one.name)
-      const batched = perSlot === 0 ? 0 : batchedWanted(slots * perSlot, ahead, gathered + one.claiming)
+      const batched = perSlot === 0 ? 0 : batchedWanted(slots * perSlot, ahead, gathered)
       if (plain <= 0 && batched <= 0) continue
       queue = one
       limit = Math.min(Math.max(plain, batched), this.#batchSize)
     }
     if (queue === undefined) return null
-    const alone = this.#claiming === 0
-    return {
-      request: { queue: queue.name, limit, suspects: suspects && alone },
-      wakeUpsBefore: queue.wakeUps,
-      seesAll: alone || !suspects,
-    }
+    return { request: { queue: queue.name, limit, suspects }, wakeUpsBefore: queue.wakeUps }
   }
 
   sent(claim: Claim | null): void {
-    if (claim !== null) this.#underWay(claim.request, claim.request.limit)
+    if (claim !== null) this.#claiming = true
   }
 
   /** Its call has ended, well or badly. */
   landed(claim: Claim | null): void {
-    if (claim !== null) this.#underWay(claim.request, -claim.request.limit)
+    if (claim !== null) this.#claiming = false
   }
 
-  #underWay({ queue }: ClaimRequest, jobs: number): void {
-    this.#claiming += jobs
-    const found = this.#queues.find((one) => one.name === queue)
-    if (found !== undefined) found.claiming += jobs
-  }
-
-  answered({ request, wakeUpsBefore, seesAll }: Claim, leases: readonly Lease[]): void {
+  answered({ request, wakeUpsBefore }: Claim, leases: readonly Lease[]): void {
     const queue = this.#queues.find((one) => one.name === request.queue)
     if (queue === undefined) return
     const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
     this.#level = Math.max(this.#level, queue.served)
     queue.served += taken / queue.weight
     // An older "empty" must not overtake a wake-up that came after the question was sent.
-    if (seesAll && taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
+    if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
   }
 
   /** A queue that had nothing to give has no claim on the past. */
@@ -145,7 +130,7 @@ export class Intake {
   }
 }
 
-/** How many more, where so many can start, so many finish soon, and so many are there or on their way. */
+/** How many more, where so many can start, so many finish soon, and so many are there. */
 function plainWanted(slots: number, ahead: number, coming: number): number {
   // Refill at half: a claim for each job that finishes would make the batches small.
   return coming > 0 && coming > ahead / 2 ? 0 : slots + ahead - coming

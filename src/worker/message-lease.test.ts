@@ -125,7 +125,7 @@ describe('a message that is cancelled', () => {
     const queue = hf.queue('default')
     const handle = await queue.send('x')
     const [message] = await queue.get()
-    expect(await handle.cancel('stop')).toBe(true)
+    expect(await world.run(handle.cancel('stop'))).toBe('cancelled')
     await world.advance(1)
     expect(message!.signal.reason).toMatchObject({ why: 'cancelled', message: 'stop' })
     expect(await world.record(handle.id)).toMatchObject({ state: 'cancelled', reason: 'stop' })

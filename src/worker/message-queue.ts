@@ -4,6 +4,7 @@
  */
 import type { Core } from '../client/core.ts'
 import { jobHandle, type Handle } from '../client/handle.ts'
+import type { LocalCancel, LocalWorker } from '../client/local-workers.ts'
 import { withoutTx } from '../client/job.ts'
 import { refuseUnknown } from '../client/options.ts'
 import type { EnqueueOptions } from '../client/types.ts'
@@ -63,7 +64,7 @@ const CALL_TIMEOUT_MS = 3_000
 /** When to try again to settle a message that nobody holds any more. */
 const SETTLE_AGAIN_MS = 1_000
 
-export class MessageQueue {
+export class MessageQueue implements LocalWorker {
   readonly name: string
   readonly #core: Core
   /** Somebody must promote, rescue and prune while messages are being pulled. */
@@ -77,6 +78,7 @@ export class MessageQueue {
   readonly #timeouts: Timeouts
   #started: Promise<void> | undefined
   #unsubscribe: (() => Promise<void>) | undefined
+  #leave: (() => void) | undefined
   #closed = false
 
   constructor(core: Core, name: string, onFirstGet: (leaseMs: number) => void) {
@@ -150,6 +152,7 @@ export class MessageQueue {
     this.#closed = true
     for (const bell of this.#bells) bell.ring()
     await Promise.allSettled(this.#underWay)
+    this.#leave?.()
     await this.#unsubscribe?.()
     for (const attempt of this.#held) {
       attempt.stop('shutdown', 'The queue was closed.')
@@ -172,6 +175,7 @@ export class MessageQueue {
 
   async #start(): Promise<void> {
     try {
+      this.#leave ??= this.#core.localWorkers.join(this)
       this.#unsubscribe ??= await this.#core.connection.subscribe((hint) => this.#hear(hint))
       await this.#session.start()
     } catch (error) {
@@ -185,19 +189,38 @@ export class MessageQueue {
   #hear(hint: WakeUp): void {
     if (hint.type === 'ready' && hint.queue === this.name) for (const bell of this.#bells) bell.ring()
     if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
+    if (hint.type === 'paused') this.paused(hint.queue)
   }
 
   async #claim(limit: number): Promise<Message[]> {
     const suspects = ![...this.#held].some((attempt) => attempt.job.crashes > 0)
-    const { leases } = await this.#session.cycle([], { queue: this.name, limit, suspects })
-    const held = leases.flatMap((lease) => lease.jobs.map((_, position) => this.#hold(lease, position)))
-    const messages = held.flatMap((attempt) => (this.#expire(attempt) ? [] : [this.#message(attempt)]))
+    const { news } = this.#session
+    news.claimSent()
+    let held: Attempt[] = []
+    try {
+      const { leases, sentMs } = await this.#session.cycle([], { queue: this.name, limit, suspects })
+      held = leases.flatMap((lease) => this.#receive(lease, sentMs))
+    } finally {
+      news.claimLanded()
+    }
+    const messages = held.flatMap((attempt) => (this.#isOver(attempt) ? [] : [this.#message(attempt)]))
     // Where all of them were too late, others may stand behind them.
     return held.length > 0 && messages.length === 0 ? this.#claim(limit) : messages
   }
 
-  /** Whether it is too late for this one: then nobody gets to see it. */
-  #expire(attempt: Attempt): boolean {
+  #receive(lease: Lease, sentMs: number): Attempt[] {
+    const held = lease.jobs.map((_, position) => this.#hold(lease, position))
+    for (const attempt of held) {
+      const news = this.#session.news.about(lease, attempt.position, attempt.job, sentMs)
+      if (news?.type === 'cancelled') this.#stop(attempt, news.reason)
+      else if (news?.type === 'paused') this.#settleQuietly(attempt, { type: 'interrupted' })
+    }
+    return held
+  }
+
+  /** Whether it was cancelled, given back, or is too late: then nobody gets to see it. */
+  #isOver(attempt: Attempt): boolean {
+    if (attempt.phase !== 'running') return true
     const outcome = lateOutcome(attempt, this.#core.clock.monotonicMs())
     if (outcome === null) return false
     this.#settleQuietly(attempt, outcome)
@@ -277,9 +300,28 @@ export class MessageQueue {
     this.#settleQuietly(attempt)
   }
 
-  #cancel({ token, position, reason }: CancelNotice): void {
+  /** A message is no longer the caller's when its cancel is heard: the settle tells the store. */
+  #cancel({ token, position, reason }: CancelNotice): boolean {
     const attempt = [...this.#held].find((one) => one.token === token && one.position === position)
-    if (attempt === undefined) return
+    if (attempt !== undefined) this.#stop(attempt, reason)
+    return false
+  }
+
+  /** See `LocalWorker`. */
+  cancelled(id: string, reason: string | null): LocalCancel {
+    this.#session.news.cancelled(id, reason)
+    const attempt = [...this.#held].find((one) => one.job.id === id)
+    if (attempt === undefined) return 'unknown'
+    this.#stop(attempt, reason)
+    return 'dropped'
+  }
+
+  /** What get() has brought is in the caller's hands; what it is about to bring is not. */
+  paused(queue: string): void {
+    if (queue === this.name) this.#session.notePaused(queue, this.#core.clock.monotonicMs())
+  }
+
+  #stop(attempt: Attempt, reason: string | null): void {
     attempt.cancelReason = reason
     attempt.stop('cancelled', reason ?? 'The message was cancelled.')
     this.#settleQuietly(attempt)

@@ -2,6 +2,8 @@
  * What handlers say while they run: progress and log lines. Events tell of each at once; the store is told in batches,
  * the newest progress only, so that a handler may report in a tight loop.
  */
+import type { Core } from '../client/core.ts'
+import type { InsideCommit } from '../client/inside-commit.ts'
 import type { Logger } from '../job/context.ts'
 import type { Events } from '../job/events.ts'
 import type { JobLogLine, LogLevel, Progress } from '../job/record.ts'
@@ -26,14 +28,17 @@ interface Pending {
 export class Reporter {
   readonly #clock: Clock
   readonly #events: Emitter<Events>
+  /** Handlers also speak inside commit(); whoever listens is not part of the transaction. */
+  readonly #insideCommit: InsideCommit
   /** Called when it is time to tell the store. */
   readonly #onDue: () => void
   #callOff: (() => void) | undefined
   #pending = new Map<Attempt, Pending>()
 
-  constructor(clock: Clock, events: Emitter<Events>, onDue: () => void) {
+  constructor({ clock, events, connection }: Core, onDue: () => void) {
     this.#clock = clock
     this.#events = events
+    this.#insideCommit = connection.insideCommit
     this.#onDue = onDue
   }
 
@@ -45,7 +50,7 @@ export class Reporter {
     }
     const pending = this.#for(attempt)
     if (pending !== undefined) pending.progress = progress
-    if (this.#events.has('job.progress')) this.#events.emit('job.progress', { ...attempt.facts, ...progress })
+    if (this.#events.has('job.progress')) this.#emit('job.progress', { ...attempt.facts, ...progress })
   }
 
   logger(attempt: Attempt): Logger {
@@ -79,8 +84,11 @@ export class Reporter {
       log.push({ at: this.#clock.now(), level, message: text, fields: json === '{}' ? null : (json ?? null) })
       if (log.length > MAX_LOG_LINES) log.shift()
     }
-    if (this.#events.has('job.log'))
-      this.#events.emit('job.log', { ...attempt.facts, level, message: text, fields })
+    if (this.#events.has('job.log')) this.#emit('job.log', { ...attempt.facts, level, message: text, fields })
+  }
+
+  #emit<Name extends 'job.progress' | 'job.log'>(name: Name, event: Events[Name]): void {
+    this.#insideCommit.outside(() => this.#events.emit(name, event))
   }
 
   /** Undefined where the attempt has ended, though its handler goes on: no store would take it any more. */
@@ -90,7 +98,8 @@ export class Reporter {
     if (pending === undefined) {
       pending = { progress: null, log: [] }
       this.#pending.set(attempt, pending)
-      if (this.#pending.size === 1) this.#callOff = this.#clock.after(TELL_AFTER_MS, this.#onDue)
+      if (this.#pending.size === 1)
+        this.#insideCommit.outside(() => (this.#callOff = this.#clock.after(TELL_AFTER_MS, this.#onDue)))
     }
     return pending
   }

@@ -1,21 +1,26 @@
 /**
  * A worker's standing in the store: its incarnation, its heartbeats, and how sure it is of its leases. The local
  * deadline counts from when a renewal was sent, not from when its answer came, so that a process that was frozen in
- * between does not trust a lease that has long been taken away.
+ * between does not trust a lease that has long been taken away. The same goes for what may forbid a start: a job is
+ * started only within `START_WITHIN_MS` of asking the store about it.
  */
 import type { Core } from '../client/core.ts'
+import { isLasting, isRefusal } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import { Bell } from '../std/bell.ts'
-import type {
-  CancelNotice,
-  ClaimRequest,
-  Lease,
-  Pulse,
-  Report,
-  SettleAnswer,
-  SettleRequest,
+import {
+  START_WITHIN_MS,
+  type CancelNotice,
+  type ClaimRequest,
+  type Lease,
+  type LeasePosition,
+  type Pulse,
+  type Report,
+  type SettleAnswer,
+  type SettleRequest,
 } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
+import { EarlyNews } from './early-news.ts'
 import { LoopWatch } from './loop-watch.ts'
 
 export interface SessionParts {
@@ -28,7 +33,14 @@ export interface SessionParts {
   readonly openTokens: () => ReadonlySet<Token>
   /** These leases are gone: whatever runs under them must stop, and nothing of it may be written. */
   readonly onLost: (tokens: ReadonlySet<Token>) => void
-  readonly onCancel: (notice: CancelNotice) => void
+  /** True if the handler of that job is running: the store is told that the cancel took effect. */
+  readonly onCancel: (notice: CancelNotice) => boolean
+  /** A queue was paused at this time or before: what was claimed from it earlier and not started is to be given back. */
+  readonly onPaused?: (queue: string, heardMs: number) => void
+  /** A heartbeat was answered, and its news were told. */
+  readonly onBeat?: () => void
+  /** How many jobs can be running at once, see `Store.register`; missing where each job that is held may be. */
+  readonly atOnce?: { readonly sending: () => number; readonly answered: (sent: number) => void }
   /** A new incarnation has begun. */
   readonly onReborn: (before: WorkerId, abandoned: number) => void
 }
@@ -38,11 +50,14 @@ export interface SessionAnswer {
   readonly alive: boolean
   readonly settled: readonly SettleAnswer[]
   readonly leases: readonly Lease[]
+  /** When it was asked. */
+  readonly sentMs: number
 }
 
 const LOST_BEAT_RETRY_MS = 500
 
 export class Session {
+  readonly news = new EarlyNews()
   readonly #parts: SessionParts
   readonly #bell: Bell
   #worker: WorkerId
@@ -51,12 +66,19 @@ export class Session {
   #sureUntilMs = 0
   /** When the newest heartbeat that was answered had been sent. */
   #lastBeatMs = 0
+  /** How long the last two answers to heartbeats took. */
+  #tookMs: readonly [number, number] = [0, 0]
   /** Renews the lease while this loop is blocked, where the store can. */
   #pulse: Pulse | null = null
   readonly #loop: LoopWatch
   #stopped = false
   #beating: Promise<void> | undefined
-  #registering: Promise<void> | undefined
+  /** One at a time, so that what they tell the store arrives in order. */
+  #renewing: Promise<void> | undefined
+  /** Cancels that took effect, as far as the store has not answered that it knows. */
+  #heard: readonly LeasePosition[] = []
+  /** Claims whose answer was lost: there may be leases of so many jobs that this process knows nothing of. */
+  #lostClaims: readonly { readonly jobs: number; readonly atMs: number }[] = []
   /** Leases that this process knows of, with how many of their settles are still unanswered. */
   readonly #known = new Map<Token, number>()
   /** Leases in our name that we know nothing of, and since when: perhaps their claim's answer was lost. */
@@ -89,6 +111,26 @@ export class Session {
     return this.#parts.core.clock.monotonicMs() < this.#sureUntilMs
   }
 
+  /**
+   * Whether a job may be started that the store was asked about at this time; if not, a heartbeat asks again. Where the
+   * store takes longer than that to answer, which it must have done twice, twice as long is waited for it.
+   */
+  mayStart(askedMs: number): boolean {
+    const withinMs = Math.max(START_WITHIN_MS, 2 * Math.min(...this.#tookMs))
+    const isFresh = this.#now() - Math.max(askedMs, this.#lastBeatMs) < withinMs
+    if (!isFresh) this.beatNow()
+    return isFresh
+  }
+
+  /** Jobs that may be leased to this worker without its knowing: at most so many. */
+  get unknownJobs(): number {
+    if (this.#lostClaims.length === 0) return 0
+    const oldestMs = this.#now() - this.#provenMs
+    if (this.#strangers.size === 0 && this.#lastBeatMs > oldestMs)
+      this.#lostClaims = this.#lostClaims.filter(({ atMs }) => atMs > oldestMs)
+    return this.#lostClaims.reduce((sum, { jobs }) => sum + jobs, 0)
+  }
+
   async start(): Promise<void> {
     const { connection } = this.#parts.core
     await this.#register((doing, work) => connection.persist(doing, work))
@@ -115,18 +157,21 @@ export class Session {
     while (!this.sure && !this.#stopped) await this.#renew()
     const worker = this.#worker
     const { core, callTimeoutMs } = this.#parts
-    const answer = await core.connection.call(
-      'settle and claim',
-      (store) => store.cycle({ worker, settle, claim }),
-      callTimeoutMs,
-    )
+    const sentMs = this.#now()
+    const answer = await core.connection
+      .call('settle and claim', (store) => store.cycle({ worker, settle, claim }), callTimeoutMs)
+      .catch((error: unknown) => {
+        if (claim !== null && !isRefusal(error))
+          this.#lostClaims = [...this.#lostClaims, { jobs: claim.limit, atMs: this.#now() }]
+        throw error
+      })
     settle.forEach((one) => this.#answered(one.token))
     if (!answer.alive) this.#die(worker)
     // Leases in the name of an incarnation that has died meanwhile are not ours: rescue takes them back.
     const alive = worker === this.#worker
     const leases = alive ? answer.leases : []
     for (const lease of leases) this.#known.set(lease.token, lease.jobs.length)
-    return { alive, settled: answer.settled, leases }
+    return { alive, settled: answer.settled, leases, sentMs }
   }
 
   /** Best effort: what the store does not take is not told again. */
@@ -158,7 +203,7 @@ export class Session {
     this.#stopped = true
     this.#bell.ring()
     await this.#beating
-    await this.#registering?.catch(() => undefined)
+    await this.#renewing?.catch(() => undefined)
     this.#endPulse()
     const { core, callTimeoutMs } = this.#parts
     // A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue.
@@ -168,11 +213,13 @@ export class Session {
   }
 
   async #register(call: Core['connection']['call']): Promise<void> {
-    const { core, leaseMs } = this.#parts
+    const { core, leaseMs, atOnce } = this.#parts
     const worker = this.#worker
     const sentMs = core.clock.monotonicMs()
-    await call('register the worker', (store) => store.register(worker, leaseMs))
+    const most = atOnce?.sending()
+    await call('register the worker', (store) => store.register(worker, leaseMs, most))
     if (worker !== this.#worker) return
+    if (most !== undefined) atOnce?.answered(most)
     this.#registered = true
     this.#lastBeatMs = sentMs
     this.#renewed(sentMs)
@@ -197,16 +244,14 @@ export class Session {
     if (pulse.alive) this.#renewed(pulse.sentMs)
   }
 
-  /** A heartbeat, or what stands in for it while the store does not know this incarnation yet. */
+  /** A heartbeat, or what stands in for it while the store does not know this incarnation yet; one that is under way. */
   #renew(): Promise<void> {
-    if (this.#registered) return this.#heartbeat()
     const { core, callTimeoutMs } = this.#parts
-    this.#registering ??= this.#register((doing, work) =>
-      core.connection.call(doing, work, callTimeoutMs),
-    ).finally(() => {
-      this.#registering = undefined
+    const call: Core['connection']['call'] = (doing, work) => core.connection.call(doing, work, callTimeoutMs)
+    this.#renewing ??= (this.#registered ? this.#heartbeat(call) : this.#register(call)).finally(() => {
+      this.#renewing = undefined
     })
-    return this.#registering
+    return this.#renewing
   }
 
   #renewed(sentMs: number): void {
@@ -222,30 +267,50 @@ export class Session {
       if (this.#stopped) return
       // Jitter, so that a fleet that started together does not beat together.
       waitMs = (leaseMs / 3) * (0.8 + core.random.float() * 0.2)
-      await this.#renew().catch(() => {
-        waitMs = Math.min(waitMs, LOST_BEAT_RETRY_MS)
+      // What rang is not known to a heartbeat that was sent before.
+      await this.#renewing?.catch(() => undefined)
+      await this.#renew().catch((error: unknown) => {
+        if (!isLasting(error)) waitMs = Math.min(waitMs, LOST_BEAT_RETRY_MS)
       })
     }
   }
 
-  async #heartbeat(): Promise<void> {
-    const { core, callTimeoutMs } = this.#parts
+  async #heartbeat(call: Core['connection']['call']): Promise<void> {
+    const { atOnce } = this.#parts
     const worker = this.#worker
-    const sentMs = core.clock.monotonicMs()
+    const sentMs = this.#now()
     const openBefore = this.#parts.openTokens()
     const strangers = this.#provenStrangers(sentMs)
-    const answer = await core.connection.call(
-      'send a heartbeat',
-      (store) => store.heartbeat({ worker, strangers }),
-      callTimeoutMs,
-    )
+    const heard = this.#heard
+    const most = atOnce?.sending()
+    const request = { worker, strangers, heard, ...(most === undefined ? {} : { atOnce: most }) }
+    const answer = await call('send a heartbeat', (store) => store.heartbeat(request))
     if (worker !== this.#worker) return
     if (!answer.alive) return this.#die(worker)
+    if (most !== undefined) atOnce?.answered(most)
     this.#lastBeatMs = sentMs
+    this.#tookMs = [this.#tookMs[1], this.#now() - sentMs]
     this.#renewed(sentMs)
     this.#noteStrangers(answer.tokens, sentMs)
     this.#noteLost(openBefore, answer.tokens)
-    for (const notice of answer.cancelled) this.#parts.onCancel(notice)
+    this.#heard = this.#heard.filter((notice) => !heard.includes(notice))
+    for (const notice of answer.cancelled) this.#noteCancel(notice)
+    for (const queue of answer.paused) this.notePaused(queue, sentMs)
+    this.#parts.onBeat?.()
+  }
+
+  #noteCancel(notice: CancelNotice): void {
+    if (!this.#known.has(notice.token)) return this.news.cancelledAt(notice)
+    if (!this.#parts.onCancel(notice)) return
+    this.#heard = [...this.#heard, notice]
+    // Somebody waits to be told that it took effect.
+    this.beatNow()
+  }
+
+  /** A queue was paused at this time or before. */
+  notePaused(queue: string, heardMs: number): void {
+    this.news.paused(queue, heardMs)
+    this.#parts.onPaused?.(queue, heardMs)
   }
 
   /**
@@ -267,10 +332,13 @@ export class Session {
 
   /** Seen for longer than any claim may take to answer: nobody will ever come to know these. */
   #provenStrangers(nowMs: number): Token[] {
-    const provenMs = 2 * this.#parts.callTimeoutMs
     return [...this.#strangers]
-      .filter(([token, sinceMs]) => nowMs - sinceMs > provenMs && !this.#known.has(token))
+      .filter(([token, sinceMs]) => nowMs - sinceMs > this.#provenMs && !this.#known.has(token))
       .map(([token]) => token)
+  }
+
+  get #provenMs(): number {
+    return 2 * this.#parts.callTimeoutMs
   }
 
   #answered(token: Token): void {
@@ -288,9 +356,14 @@ export class Session {
     this.#sureUntilMs = 0
     this.#known.clear()
     this.#strangers.clear()
+    this.#heard = []
+    this.#lostClaims = []
     this.#endPulse()
     this.#parts.onLost(lost)
     this.#parts.onReborn(worker, lost.size)
     this.#bell.ring()
+  }
+  #now(): number {
+    return this.#parts.core.clock.monotonicMs()
   }
 }

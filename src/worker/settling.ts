@@ -1,9 +1,11 @@
 /** From an outcome to a settlement on its way to the store, and from the store's answer to an event. */
 import type { Core } from '../client/core.ts'
+import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { AttemptEnd } from '../job/events.ts'
 import { triedUntil } from '../job/expiry.ts'
-import { recordedError } from '../job/failure.ts'
+import { attemptError, recordedError } from '../job/failure.ts'
+import type { Token } from '../job/ids.ts'
 import type { AttemptRecord, ClaimedJob } from '../job/record.ts'
 import { resolveRetry, type ResolvedRetry } from '../job/retry.ts'
 import { settlementFor, toError, type Outcome, type Settlement } from '../job/settlement.ts'
@@ -15,14 +17,22 @@ export interface PendingSettle {
   readonly attempt: Attempt
   readonly outcome: Outcome
   readonly request: SettleRequest
+  /** It stands for one that the store refused. */
+  readonly refused?: boolean
 }
 
-/** Settlements on their way to the store: taken for a call, and put back where the call failed. */
+/**
+ * Settlements on their way to the store: taken for a call, and put back where the call failed. Two calls under way never
+ * settle the same lease, because a store may have to lock it: the second would only wait for the first. What ends
+ * meanwhile is held back and goes with the next call after that answer.
+ */
 export class Outbox {
   #waiting: PendingSettle[] = []
+  /** Leases that a call under way settles, each with what is held back for it. */
+  readonly #held = new Map<Token, PendingSettle[]>()
   #underWay = 0
 
-  /** How many are to be sent. */
+  /** How many can be sent now. */
   get size(): number {
     return this.#waiting.length
   }
@@ -33,16 +43,32 @@ export class Outbox {
   }
 
   add(pending: PendingSettle): void {
-    this.#waiting.push(pending)
+    const queue = this.#held.get(pending.request.token) ?? this.#waiting
+    queue.push(pending)
   }
 
   /** For a call, which is under way from now on. */
   take(): readonly PendingSettle[] {
     this.#underWay++
-    return this.#waiting.splice(0, MAX_BATCH)
+    const taken = this.#waiting.splice(0, MAX_BATCH)
+    for (const { request } of taken) this.#held.set(request.token, [])
+    // Beyond one batch there may be more of the same leases.
+    const rest = this.#waiting
+    this.#waiting = []
+    for (const pending of rest) this.add(pending)
+    return taken
+  }
+
+  /** Whatever the answer was: their leases can be settled by the next call. */
+  answered(taken: readonly PendingSettle[]): void {
+    const tokens = new Set(taken.map(({ request }) => request.token))
+    const held = [...tokens].flatMap((token) => this.#held.get(token) ?? [])
+    for (const token of tokens) this.#held.delete(token)
+    this.#waiting.unshift(...held)
   }
 
   putBack(taken: readonly PendingSettle[]): void {
+    this.answered(taken)
     this.#waiting.unshift(...taken)
   }
 
@@ -75,6 +101,38 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: R
   return { attempt, outcome, request }
 }
 
+/**
+ * Instead of a settle that the store refused because of its data: a dead letter that says so, in characters that any store
+ * takes. The handler may have done its work, so running it again would be wrong as well as useless.
+ */
+export function settleAsRefused(core: Core, pending: PendingSettle, cause: Error): PendingSettle {
+  const { attempt, request } = pending
+  const runMs = Math.min(request.runMs, LONGEST_RUN_MS)
+  // Its job is completed: only the number can have been refused.
+  if (request.settlement.type === 'confirm')
+    return { ...pending, refused: true, request: { ...request, runMs } }
+  const what = request.settlement.type === 'completed' ? 'the result of this job' : 'how this attempt ended'
+  const why = cause.message.replace(/[^\x20-\x7e]/g, '?')
+  const thrown = new HoldfastError('HF_STORE_REFUSED', `The store cannot keep ${what}. ${why}`, { cause })
+  const error = attemptError(thrown, attempt.job.attempt, 'permanent')
+  const settlement: Settlement = { type: 'dead', error }
+  return {
+    attempt,
+    refused: true,
+    outcome: { type: 'failed', thrown, kind: 'permanent' },
+    request: {
+      ...request,
+      settlement,
+      runMs,
+      forget: !core.queues.keepsDead(attempt.job.queue),
+      record: recordOf(attempt, settlement, runMs),
+    },
+  }
+}
+
+/** Should the refused value be this number. */
+const LONGEST_RUN_MS = 2 ** 31 - 1
+
 /** A failure whose next attempt would come too late is final. What snoozes of its own accord asks for a later time. */
 function inTime({ job, startedAt }: Attempt, runMs: number, settlement: Settlement): Settlement {
   if (job.envelope.expires === undefined) return settlement
@@ -104,6 +162,7 @@ function recordOf(attempt: Attempt, settlement: Settlement, runMs: number): Atte
       return attempt.startedMs === undefined ? null : { ...facts, outcome: 'cancelled', error: null }
     case 'completed':
     case 'release':
+    case 'confirm':
       return null
     default:
       return assertNever(settlement)
@@ -147,12 +206,22 @@ export function tellSettled(
   { attempt, outcome, request }: PendingSettle,
   answer: SettleAnswer,
 ): void {
-  const name = answer === 'lost' ? 'job.lost' : EVENT_OF[request.settlement.type]
+  const { settlement, runMs } = request
+  const name = eventOf(settlement, answer)
   if (!core.events.has(name)) return
-  const end = attempt.end(request.runMs)
-  if (answer === 'lost') core.events.emit('job.lost', end)
-  else tellEnd(core, end, request.settlement, outcome)
+  const end = attempt.end(runMs)
+  if (name === 'job.lost' || name === 'commit.lost') core.events.emit(name, end)
+  else tellEnd(core, end, settlement, outcome)
 }
+
+function eventOf(settlement: Settlement, answer: SettleAnswer): EndName {
+  if (answer === 'lost') return 'job.lost'
+  // There was something to write, so the commit was not there.
+  if (settlement.type === 'confirm' && answer === 'written') return 'commit.lost'
+  return EVENT_OF[settlement.type]
+}
+
+type EndName = (typeof EVENT_OF)[Settlement['type']] | 'job.lost' | 'commit.lost'
 
 const EVENT_OF = {
   completed: 'job.completed',
@@ -160,6 +229,7 @@ const EVENT_OF = {
   dead: 'job.failed',
   snooze: 'job.snoozed',
   release: 'job.released',
+  confirm: 'job.completed',
   cancelled: 'job.cancelled',
 } as const
 
@@ -167,6 +237,7 @@ function tellEnd({ events }: Core, end: AttemptEnd, settlement: Settlement, outc
   const thrown = outcome.type === 'failed' ? toError(outcome.thrown) : null
   switch (settlement.type) {
     case 'completed':
+    case 'confirm':
       return events.emit('job.completed', end)
     case 'retry':
     case 'dead': {

@@ -2,8 +2,7 @@
  * What one worker has got done since it started, as plain numbers. Not a listener of events: those are only built where
  * somebody listens, and a worker that drains hundreds of thousands of jobs a second would pay for an object each.
  */
-import type { SettleAnswer } from '../stores/store.ts'
-import type { PendingSettle } from './settling.ts'
+import type { Exchanged } from './exchange.ts'
 
 export class Tally {
   /** Attempts that were completed or failed, as far as the store has written that. */
@@ -15,17 +14,18 @@ export class Tally {
   /** When the newest of them was written, by the monotonic clock; null before the first. */
   lastMs: number | null = null
 
-  count(settles: readonly PendingSettle[], answers: readonly SettleAnswer[], nowMs: number): void {
-    settles.forEach(({ request: { settlement, runMs } }, index) => {
+  count(settled: Exchanged['settled'], nowMs: number): void {
+    for (const { pending, answer } of settled) {
+      const { settlement, runMs } = pending.request
       const { type } = settlement
       const isFailure = type === 'retry' || type === 'dead'
-      const answer = answers[index] ?? 'lost'
       // What was snoozed, given back or cancelled says nothing about how well the work goes.
-      if (answer === 'lost' || !(isFailure || type === 'completed')) return
+      const isDone = type === 'completed' || (type === 'confirm' && answer === 'already')
+      if (answer === 'lost' || !(isFailure || isDone)) continue
       this.processed++
       if (isFailure) this.failed++
       this.busyMs += runMs
       this.lastMs = nowMs
-    })
+    }
   }
 }

@@ -6,9 +6,30 @@ import type { Core } from '../client/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { Outcome } from '../job/settlement.ts'
 import type { Attempt } from './attempt.ts'
+import type { Gathered } from './backlog.ts'
+import { BatchGroup } from './batch-group.ts'
 import { JobContext } from './context.ts'
-import { execute, NOTHING_ADDED, outcomeOfReturn, outcomeOfThrow, readInput } from './execute.ts'
+import {
+  batchFunction,
+  execute,
+  NOTHING_ADDED,
+  outcomeOfReturn,
+  outcomeOfThrow,
+  readInput,
+} from './execute.ts'
 import type { Reporter } from './reporter.ts'
+
+/** Makes the attempts one call of their handler. */
+export function joinBatch(
+  { clock }: Core,
+  { definition, size }: Gathered,
+  attempts: readonly Attempt[],
+): void {
+  if (attempts.length === 0) return
+  const onReturned = (ms: number): void => size.ended(ms)
+  const batch = new BatchGroup({ run: batchFunction(definition), clock, size: attempts.length, onReturned })
+  for (const attempt of attempts) attempt.batch = batch
+}
 
 /** `tell` is called once; with null where the attempt lost its lease: it has no outcome. */
 export function throughBatch(

@@ -53,10 +53,14 @@ export class Clients {
         if (call.kind === 'cycle') this.#settled(event, call, reply, moves)
         return noteLeased(event, leased, invoked.seq)
       case 'rescue':
-        for (const { id, to } of reply.jobs) this.#rescued(id, to !== 'scheduled', event.seq, invoked.seq)
+        for (const { id, to } of reply.jobs)
+          this.#rescued(id, to === 'dead' || to === 'cancelled', event.seq, invoked.seq)
         return
       case 'cancel':
-        if (call.kind === 'cancel' && (reply.outcome === 'cancelled' || reply.outcome === 'requested')) {
+        if (
+          call.kind === 'cancel' &&
+          (reply.outcome === 'cancelled' || reply.outcome === 'requested' || reply.outcome === 'heard')
+        ) {
           const job = this.#book.jobs.get(call.job)
           // A replay that came in between has taken the request back.
           if (job !== undefined && job.replayedSeq < invoked.seq) job.cancelledSeq = event.seq

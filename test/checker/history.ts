@@ -149,7 +149,7 @@ export type Reply =
   | { readonly kind: 'promote'; readonly promoted: number }
   | { readonly kind: 'rescue'; readonly workers: readonly string[]; readonly jobs: readonly RescuedJob[] }
   | { readonly kind: 'prune'; readonly pruned: number }
-  | { readonly kind: 'cancel'; readonly outcome: 'cancelled' | 'requested' | 'final' | 'missing' }
+  | { readonly kind: 'cancel'; readonly outcome: 'cancelled' | 'requested' | 'heard' | 'final' | 'missing' }
   | { readonly kind: 'change'; readonly changed: number }
 
 export interface EnqueuedJob {
@@ -206,7 +206,7 @@ export interface LeaseReply {
 
 export interface RescuedJob {
   readonly id: string
-  readonly to: 'scheduled' | 'dead' | 'cancelled'
+  readonly to: 'ready' | 'scheduled' | 'dead' | 'cancelled'
 }
 
 // ── the store's own events ───────────────────────────────────────────────────

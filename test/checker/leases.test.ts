@@ -274,6 +274,13 @@ describe('S5: tokens and attempts only grow', () => {
     expect(broken(story.move('a', 'rescue', 'scheduled', { attempt: 0 }))).toEqual(['S5 a'])
   })
 
+  test('a replace that keeps the attempts that were used', () => {
+    const replaced = (attempt: number): string[] =>
+      broken(leased().settle('a', 'retry').move('a', 'replace', 'scheduled', { attempt, payload: '[2]' }))
+    expect(replaced(1)).toContain('S5 a')
+    expect(replaced(0)).not.toContain('S5 a')
+  })
+
   test('a later lease with a token that is not greater', () => {
     const story = leased().settle('a', 'release')
     story.grant('w', ['a'], 1)

@@ -18,6 +18,7 @@ export const RULES = {
   S15: 'counters = recount',
   S16: 'after an acked pause or cancel, no later claim',
   S17: 'a claimable job is not overtaken for longer than the bound',
+  S18: 'a job that a lost worker had started counts as a suspect',
   L1: 'an orphan is recovered within lease + sweep + ε',
   L2: 'a worker asks for jobs again soon after the store is back',
   L3: 'no job starves while live workers read its queue',

@@ -1,6 +1,6 @@
 /**
  * The simulation is only worth what it notices: each mutant is caught at the seed that a hunt of 500 found, by the rule it
- * found, and the code as it is passes the same seeds. `npm run mutants -- --write` hunts again after a change to either.
+ * found, and the code as it is passes the same seeds. `npm run mutants -- --kind simulation --write` hunts again after a change to either.
  */
 import { describe, expect, test } from 'vitest'
 import { judge } from '../simulation/judge.ts'

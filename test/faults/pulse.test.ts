@@ -90,7 +90,7 @@ async function onRedis(): Promise<Site> {
     url: server.url,
     wrongUrl: 'redis://user:wrong@127.0.0.1:1',
     open: () => redisStore({ url: server.url, onNotice: () => undefined }),
-    thread: (url) => redisThread({ url, connection: {}, renew: readScripts().get('renew'), control }),
+    thread: (url) => redisThread({ url, connection: {}, db: 0, renew: readScripts().get('renew'), control }),
     leftMs: async (worker) => {
       const expiry = await admin.zscore(`${control.keys[0]}expiry`, worker)
       const [seconds, micros] = await admin.time()
@@ -330,7 +330,7 @@ test('options of ioredis that cannot be copied leave a store without a thread, w
   const notices: string[] = []
   const { control } = oneShard('holdfast')
   const connection = { retryStrategy: () => 50, reconnectOnError: () => false }
-  const thread = redisThread({ url: null, connection, renew: readScripts().get('renew'), control })
+  const thread = redisThread({ url: null, connection, db: 0, renew: readScripts().get('renew'), control })
   const pulses = new Pulses({ thread, clock: systemClock, onNotice: (line) => notices.push(line) })
   const pulse = pulses.keepAlive(ids.worker(), LEASE_MS)
   expect(pulse).toMatchObject({ sentMs: -Infinity, alive: true })

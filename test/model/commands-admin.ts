@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { JobId } from '../../src/job/ids.ts'
 import { isFinal, JOB_STATES } from '../../src/job/states.ts'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
-import type { BulkAction, JobEdit, JobFilter, Report } from '../../src/stores/store.ts'
+import type { BulkAction, CancelAnswer, JobEdit, JobFilter, Report } from '../../src/stores/store.ts'
 import { choice, command, lastsMs, MINUTE_MS, often, pick, type Command } from './command.ts'
 import { QUEUES } from './commands-enqueue.ts'
 import type { Model, ModelJob } from './model.ts'
@@ -28,8 +28,9 @@ const pause = command({
 
 // ── cancel ───────────────────────────────────────────────────────────────────
 
-function cancelOne(model: Model, job: ModelJob, why: string | null): 'cancelled' | 'requested' | 'final' {
+function cancelOne(model: Model, job: ModelJob, why: string | null): CancelAnswer {
   if (isFinal(job.state)) return 'final'
+  if (job.heard) return 'heard'
   if (job.state === 'running') {
     job.cancelReasons.push(why)
     return 'requested'

@@ -117,6 +117,16 @@ function change(model: Model, id: JobId, job: NewJob, outcome: 'replaced' | 'res
   const holder = model.job(id)
   if (outcome === 'replaced') {
     holder.facts = { ...job, id }
+    // Another input: nobody has tried it yet.
+    Object.assign(holder, {
+      attempt: 0,
+      crashes: 0,
+      error: null,
+      attempts: [],
+      log: [],
+      progress: null,
+      loose: {},
+    })
     if (job.unique !== null) model.keys.retake(id, job.unique)
   }
   model.moveDue(holder, job.due)

@@ -54,7 +54,7 @@ const fire = command({
     if (fires)
       model.schedules.set(params.id, { ...schedule, lastSlot: params.slot, nextSlot: params.nextSlot })
     const byId = (a: StoredSchedule, b: StoredSchedule): number => (a.id < b.id ? -1 : 1)
-    const listed = (await under.store.schedules.list()).toSorted(byId)
+    const listed = (await under.store.schedules.list()).schedules.toSorted(byId)
     assert.deepEqual(listed, [...model.schedules.values()].toSorted(byId), 'the schedules as they are listed')
     return jobs.map((job) => job.id)
   },

@@ -1,7 +1,7 @@
 /** Upkeep of the model test: time passes, and promote, rescue, prune and lead do their part. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import type { JobId } from '../../src/job/ids.ts'
+import type { JobId, WorkerId } from '../../src/job/ids.ts'
 import { crashDelayMs } from '../../src/job/retry.ts'
 import type { FinalState } from '../../src/job/states.ts'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
@@ -58,12 +58,19 @@ async function rescueSome(model: Model, under: StoreUnderTest, limit: number): P
   const orphans = model.orphans()
   const held = orphans.flatMap((lease) => lease.ids.filter((_, at) => lease.positions[at] === 'open'))
   const expired = model.workers.filter((worker) => worker.registered && worker.expiresAt <= model.now)
+  const openOf = new Map(model.workers.map(({ id }) => [id, openInOrder(model, id)]))
   const answer = await under.store.upkeep.rescue(limit)
   const rescued = answer.jobs.map((job) => job.id)
   assert.equal(new Set(rescued).size, rescued.length, 'no job is rescued twice')
   for (const job of answer.jobs) {
     assert.ok(held.includes(job.id), `job ${job.id} was under a lease that may be rescued`)
-    takeBack(model, job)
+    const { atOnce } = model.worker(job.worker)
+    const before = openOf.get(job.worker)?.indexOf(job.id) ?? assert.fail()
+    takeBack(model, job, atOnce === null || before < atOnce)
+  }
+  for (const worker of model.workers) {
+    const taken = answer.jobs.filter((job) => job.worker === worker.id).length
+    if (worker.atOnce !== null) worker.atOnce = Math.max(0, worker.atOnce - taken)
   }
   assert.ok(rescued.length >= Math.min(limit, held.length), 'as many as there are, up to the limit')
   for (const id of answer.workers) {
@@ -104,15 +111,33 @@ const tick = command({
   },
 })
 
-function takeBack(model: Model, rescued: RescuedJob): void {
+/** What a worker holds, in the order in which it starts it. */
+function openInOrder(model: Model, worker: WorkerId): JobId[] {
+  return model
+    .openLeases(worker)
+    .toSorted((a, b) => a.token - b.token)
+    .flatMap(({ ids, positions }) => ids.filter((_, at) => positions[at] === 'open'))
+}
+
+function takeBack(model: Model, rescued: RescuedJob, mayHaveRun: boolean): void {
   const job = model.job(rescued.id)
   const { claimedAt } = job.lease ?? assert.fail('what is rescued was running')
   const lease = model.revoke(job)
   assert.deepEqual(
     { name: rescued.name, queue: rescued.queue, worker: rescued.worker, crashes: rescued.crashes },
-    { name: job.facts.name, queue: job.facts.queue, worker: lease.worker, crashes: job.crashes + 1 },
+    {
+      name: job.facts.name,
+      queue: job.facts.queue,
+      worker: lease.worker,
+      crashes: job.crashes + (mayHaveRun ? 1 : 0),
+    },
   )
   const { error } = rescued
+  if (!mayHaveRun || error === null) {
+    assert.equal(error, mayHaveRun ? 'an error' : null, 'what cannot have been running has no error')
+    assert.equal(rescued.to, job.cancelReasons.length > 0 ? 'cancelled' : 'ready')
+    return model.release(job)
+  }
   assert.deepEqual(
     { kind: error.kind, attempt: error.attempt },
     { kind: 'worker_lost', attempt: job.attempt },

@@ -1,13 +1,13 @@
 /** Workers of the model test: they come, claim, settle, beat, go, and sometimes just stop. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import type { JobId, WorkerId } from '../../src/job/ids.ts'
+import type { JobId, Token, WorkerId } from '../../src/job/ids.ts'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import type { ClaimRequest, CycleRequest, Lease, SettleRequest } from '../../src/stores/store.ts'
 import { choice, command, fault, HALF_MS, MINUTE_MS, often, pick, type Command } from './command.ts'
 import { QUEUES } from './commands-enqueue.ts'
 import { near } from './compare.ts'
-import { claimedOf, type Model, type ModelWorker } from './model.ts'
+import { claimedOf, type Model, type ModelJob, type ModelWorker } from './model.ts'
 import { attemptRecord, settlement } from './settlements.ts'
 
 /** Workers whose process still runs; the store may have given some of them up. */
@@ -17,11 +17,15 @@ export function running(model: Model): ModelWorker[] {
 
 const register = command({
   name: 'register',
-  params: fc.record({ leaseMs: fc.constantFrom(1, 5, 15).map((minutes) => minutes * MINUTE_MS + HALF_MS) }),
-  run: async (model, under, { leaseMs }) => {
+  params: fc.record({
+    leaseMs: fc.constantFrom(1, 5, 15).map((minutes) => minutes * MINUTE_MS + HALF_MS),
+    atOnce: fc.constantFrom(null, 0, 1, 2, 4),
+  }),
+  run: async (model, under, { leaseMs, atOnce }) => {
     const id = model.ids.worker()
-    await under.store.register(id, leaseMs)
-    model.workers.push({ id, leaseMs, expiresAt: model.now + leaseMs, registered: true, stopped: false })
+    await under.store.register(id, leaseMs, atOnce ?? undefined)
+    const expiresAt = model.now + leaseMs
+    model.workers.push({ id, leaseMs, expiresAt, registered: true, atOnce, stopped: false })
     return []
   },
 })
@@ -34,6 +38,7 @@ const retire = command({
     const worker = pick(running(model), which) ?? assert.fail()
     await under.store.retire(worker.id)
     worker.registered = false
+    worker.atOnce = null
     worker.stopped = true
     return []
   },
@@ -170,19 +175,24 @@ export async function beat(
   under: StoreUnderTest,
   worker: ModelWorker,
   foreign: boolean,
+  tells: { readonly hears?: boolean; readonly atOnce?: number } = {},
 ): Promise<JobId[]> {
   const mine = model.openLeases(worker.id)
   const lost = worker.registered ? mine.filter((lease) => !lease.known) : []
   // Leases of others and tokens that are over must be left alone.
   const others = foreign ? model.leases.filter((lease) => lease.worker !== worker.id) : []
   const strangers = [...lost, ...others].map((lease) => lease.token)
-  const answer = await under.store.heartbeat({ worker: worker.id, strangers })
+  const { hears = false, ...raised } = tells
+  const heard = hears ? cancelsOf(model, worker.id) : []
+  const answer = await under.store.heartbeat({ worker: worker.id, strangers, heard, ...raised })
   assert.equal(answer.alive, worker.registered, 'alive means known to the store')
   if (!answer.alive) {
     worker.stopped = true
     return []
   }
   worker.expiresAt = model.now + worker.leaseMs
+  worker.atOnce = tells.atOnce ?? worker.atOnce
+  for (const { job } of heard) job.heard = true
   const released = lost.flatMap((lease) => lease.ids.filter((_, at) => lease.positions[at] === 'open'))
   for (const id of released) {
     const job = model.job(id)
@@ -196,15 +206,36 @@ export async function beat(
     'all leases in the name of the worker',
   )
   checkNotices(model, worker.id, answer.cancelled)
+  const open = left.flatMap(({ ids, positions }) => ids.filter((_, at) => positions[at] === 'open'))
+  const queues = new Set(open.map((id) => model.job(id).facts.queue))
+  for (const queue of [...queues].filter((name) => model.paused.has(name)))
+    assert.ok(answer.paused.includes(queue), 'it is told of the pauses that concern it')
+  for (const queue of answer.paused) assert.ok(model.paused.has(queue), 'and of no other')
   return released
+}
+
+/** Each place of the worker's leases whose job is to be cancelled. */
+function cancelsOf(model: Model, worker: WorkerId): { token: Token; position: number; job: ModelJob }[] {
+  return model.openLeases(worker).flatMap(({ token, ids, positions }) =>
+    ids.flatMap((id, position) => {
+      const job = positions[position] === 'open' ? model.job(id) : undefined
+      return job !== undefined && job.cancelReasons.length > 0 ? [{ token, position, job }] : []
+    }),
+  )
 }
 
 const heartbeat = command({
   name: 'heartbeat',
-  params: fc.record({ which: choice, foreign: fc.boolean() }),
+  params: fc.record({
+    which: choice,
+    foreign: fc.boolean(),
+    hears: fc.boolean(),
+    atOnce: fc.constantFrom(null, null, 1, 3),
+  }),
   when: (model) => running(model).length > 0,
-  run: (model, under, { which, foreign }) => {
-    return beat(model, under, pick(running(model), which) ?? assert.fail(), foreign)
+  run: (model, under, { which, foreign, hears, atOnce }) => {
+    const tells = { hears, ...(atOnce === null ? {} : { atOnce }) }
+    return beat(model, under, pick(running(model), which) ?? assert.fail(), foreign, tells)
   },
 })
 
@@ -213,17 +244,12 @@ function checkNotices(
   worker: WorkerId,
   notices: readonly { token: number; position: number; reason: string | null }[],
 ): void {
-  const expected = model.openLeases(worker).flatMap(({ token, ids, positions }) =>
-    ids.flatMap((id, position) => {
-      const cancelReasons = positions[position] === 'open' ? model.job(id).cancelReasons : []
-      return cancelReasons.length > 0 ? [{ token, position, cancelReasons }] : []
-    }),
-  )
-  assert.equal(notices.length, expected.length, 'one notice for each job to be cancelled')
-  for (const { token, position, cancelReasons } of expected) {
+  const expected = cancelsOf(model, worker).filter(({ job }) => !job.heard)
+  assert.equal(notices.length, expected.length, 'one notice for each job to be cancelled, until it is heard')
+  for (const { token, position, job } of expected) {
     const notice = notices.find((one) => one.token === token && one.position === position)
     assert.ok(
-      notice !== undefined && cancelReasons.includes(notice.reason),
+      notice !== undefined && job.cancelReasons.includes(notice.reason),
       'the notice names its place and reason',
     )
   }

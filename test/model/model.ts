@@ -38,6 +38,8 @@ export interface ModelJob {
   lease: { readonly token: Token; readonly worker: WorkerId; readonly claimedAt: number } | null
   /** Reasons given by cancels of the running job; the contract does not say which of several stays. */
   cancelReasons: (string | null)[]
+  /** Whether its worker has reported that the cancel took effect. */
+  heard: boolean
   finishedAt: number
   result: string | null
   resultDropped: boolean
@@ -60,6 +62,8 @@ export interface ModelWorker {
   expiresAt: number
   /** Known to the store. */
   registered: boolean
+  /** How many of its open jobs can be running; null: all of them. */
+  atOnce: number | null
   /** The process has crashed: it never calls again, but a zombie may. */
   stopped: boolean
 }
@@ -143,6 +147,7 @@ export class Model {
       progress: null,
       lease: null,
       cancelReasons: [],
+      heard: false,
       finishedAt: 0,
       result: null,
       resultDropped: false,
@@ -220,7 +225,7 @@ export class Model {
     job.lease = null
     job.settledBy = lease.worker
     if (record) job.attempts = keepRecords === 0 ? [] : [...job.attempts, record].slice(-keepRecords)
-    const comesBack = ['retry', 'snooze', 'release'].includes(settlement.type)
+    const comesBack = ['retry', 'snooze', 'release', 'confirm'].includes(settlement.type)
     if (job.cancelReasons.length > 0 && comesBack) this.cancelInstead(job, settlement)
     else this.write(job, settlement, runMs)
     return job
@@ -254,6 +259,7 @@ export class Model {
         job.attempt--
         return this.wait(job, settlement.delayMs, settlement.error ?? job.error)
       case 'release':
+      case 'confirm':
         return this.release(job)
     }
   }
@@ -292,6 +298,7 @@ export class Model {
     job.finishedAt = this.now
     job.lease = null
     job.cancelReasons = []
+    job.heard = false
   }
 
   report(worker: WorkerId, { token, position, progress, log }: Report): JobId | null {

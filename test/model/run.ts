@@ -106,12 +106,14 @@ async function start(under: StoreUnderTest, toleranceMs: number): Promise<Model>
   // Most of what can go wrong needs workers, so there are some from the start.
   for (let count = 0; count < FIRST_WORKERS; count++) {
     const id = model.ids.worker()
-    await under.store.register(id, FIRST_LEASE_MS)
+    const atOnce = count === 0 ? null : count
+    await under.store.register(id, FIRST_LEASE_MS, atOnce ?? undefined)
     model.workers.push({
       id,
       leaseMs: FIRST_LEASE_MS,
       expiresAt: model.now + FIRST_LEASE_MS,
       registered: true,
+      atOnce,
       stopped: false,
     })
   }

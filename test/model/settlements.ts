@@ -25,7 +25,7 @@ export const settlement: fc.Arbitrary<Settlement> = fc.oneof(
   fc.record({ type: fc.constant('retry' as const), delayMs: lastsMs, error }),
   fc.record({ type: fc.constant('dead' as const), error }),
   fc.record({ type: fc.constant('snooze' as const), delayMs: lastsMs, error: fc.option(error) }),
-  fc.record({ type: fc.constant('release' as const) }),
+  fc.record({ type: fc.constantFrom('release' as const, 'confirm' as const) }),
   fc.record({ type: fc.constant('cancelled' as const), reason }),
 )
 

@@ -5,6 +5,7 @@ import type { JobState } from '../../src/job/states.ts'
 import { rank, type Entry } from '../../src/stores/memory/entry.ts'
 import type { MemoryState } from '../../src/stores/memory/state.ts'
 import type { UniqueKeys } from '../../src/stores/memory/unique-keys.ts'
+import type { Settlement } from '../../src/job/settlement.ts'
 import type { SettleRequest } from '../../src/stores/store.ts'
 import type {
   By,
@@ -15,6 +16,7 @@ import type {
   Hold,
   MoveEvent,
   SettleCall,
+  SettlementType,
 } from '../checker/history.ts'
 import { EPOCH_MS } from './process.ts'
 import type { World } from './world.ts'
@@ -89,7 +91,12 @@ export class Recorder {
   }
 
   settleCall({ token, position, settlement }: SettleRequest): SettleCall {
-    return { token, position, job: this.#leases.get(token)?.[position] ?? 'unknown', to: settlement.type }
+    return {
+      token,
+      position,
+      job: this.#leases.get(token)?.[position] ?? 'unknown',
+      to: recordedType(settlement),
+    }
   }
 
   onMove(entry: Readonly<Entry>, from: JobState | null, to: JobState | null): void {
@@ -193,4 +200,9 @@ export function enqueuedJob(job: NewJob, intent = intentOf(job)): EnqueuedJob {
 
 function intentOf({ payload }: NewJob): string {
   return (JSON.parse(payload) as { intent: string }).intent
+}
+
+/** A confirm that finds its job open writes what a release writes. */
+export function recordedType({ type }: Settlement): SettlementType {
+  return type === 'confirm' ? 'release' : type
 }

@@ -18,7 +18,7 @@ import type {
   SnapshotJob,
   State,
 } from '../checker/history.ts'
-import { enqueuedJob } from '../simulation/recorder.ts'
+import { enqueuedJob, recordedType } from '../simulation/recorder.ts'
 
 type Without<Event, Fields extends string> = Event extends HistoryEvent ? Omit<Event, Fields> : never
 type Unstamped = Without<HistoryEvent, 'seq' | 't'>
@@ -71,7 +71,7 @@ export class History {
 
   settleCall({ token, position, settlement }: SettleRequest): SettleCall {
     const job = this.#granted.get(token)?.ids[position] ?? 'unknown'
-    return { token, position, job, to: settlement.type }
+    return { token, position, job, to: recordedType(settlement) }
   }
 
   /** As its worker asked for it; undefined where no call of this history did. */

@@ -1,10 +1,12 @@
 /** SQL stores for tests: each in a schema of its own, with a clock that can be moved on. */
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import type { Executor } from '../../src/stores/postgres/executor.ts'
+import { Lanes, type Look } from '../../src/stores/postgres/lanes.ts'
 import { readNames, render, type Names } from '../../src/stores/postgres/names.ts'
+import { schemaScript, type EditSql } from '../../src/stores/postgres/schema.ts'
 import { sqlStore } from '../../src/stores/postgres/sql-store.ts'
 import { HoldfastError } from '../../src/errors.ts'
-import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { systemClock } from '../../src/std/clock.ts'
 import { systemRandom } from '../../src/std/random.ts'
 
 let made = 0
@@ -22,6 +24,7 @@ const TABLES = [
   'scheduled',
   'worker',
   'lease',
+  'batch',
   'revoked',
   'intake',
   'payload',
@@ -29,6 +32,8 @@ const TABLES = [
   'queue',
   'dead',
   'history',
+  'ended',
+  'count_change',
   'schedule',
   'leader',
   'note',
@@ -45,6 +50,12 @@ export interface SqlStoreSetup {
   readonly frozen?: boolean
   /** Whether the executor is closed with the store; else it is lent, and the schema is emptied for the next one. */
   readonly own?: boolean
+  /** Changes the SQL of a schema that is made for this store alone. */
+  readonly edit?: EditSql
+}
+
+export interface SqlStoreUnderTest extends StoreUnderTest {
+  readonly names: Names
 }
 
 export async function openSqlStore({
@@ -52,16 +63,19 @@ export async function openSqlStore({
   prefix = '',
   own = true,
   frozen = false,
-}: SqlStoreSetup): Promise<StoreUnderTest> {
+  edit,
+}: SqlStoreSetup): Promise<SqlStoreUnderTest> {
   const names = readNames({ schema: schemaFor(executor), prefix })
+  if (edit !== undefined) await executor.script(schemaScript(names, edit))
   const shared: Executor = own ? executor : lent(executor)
   const store = sqlStore({
     kind: 'postgres',
     executor: shared,
     names,
-    migrate: true,
-    clock: frozen ? alwaysSweeping() : systemClock,
+    migrate: edit === undefined,
+    clock: systemClock,
     random: systemRandom,
+    ...(frozen ? { lanes: new WholeLanes(systemClock) } : {}),
   })
   await store.open()
   let offsetMs = 0
@@ -70,6 +84,7 @@ export async function openSqlStore({
   await setClock()
   return {
     store,
+    names,
     advance: async (ms) => {
       offsetMs += ms
       await setClock()
@@ -81,10 +96,11 @@ export async function openSqlStore({
   }
 }
 
-/** So much time goes by between two looks that a sweep is always due: claims then take the very first, as a model does. */
-function alwaysSweeping(): Clock {
-  let ms = 0
-  return { ...systemClock, monotonicMs: () => (ms += 60_000) }
+/** Every claim looks at all that is ready, and so takes the very first, as a model does. */
+class WholeLanes extends Lanes {
+  override look(queue: string, suspects: boolean): Look {
+    return super.look(queue, suspects, true)
+  }
 }
 
 const FROZEN_MS = Date.UTC(2030, 0, 1)

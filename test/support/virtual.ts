@@ -128,6 +128,8 @@ function matcher(match: Match): (call: Call) => boolean {
 
 /** A process's share of the world's time: it can be frozen (SIGSTOP) and killed. */
 class ProcessClock implements Clock {
+  /** By how much its wall clock is ahead. */
+  offMs = 0
   readonly #base: Clock
   readonly #cancels = new Set<() => void>()
   #state: 'awake' | 'frozen' | 'dead' = 'awake'
@@ -139,7 +141,7 @@ class ProcessClock implements Clock {
   }
 
   now(): number {
-    return this.#base.now()
+    return this.#base.now() + this.offMs
   }
 
   monotonicMs(): number {
@@ -253,6 +255,8 @@ export interface Process<Q extends string> {
   readonly line: Line
   readonly told: Told
   readonly clock: Clock
+  /** Sets its wall clock wrong, ahead or (negative) behind. */
+  readonly setClockOff: (ms: number) => void
   readonly freeze: () => void
   readonly thaw: () => void
   /** kill -9: nothing of it ever runs again. */
@@ -266,11 +270,14 @@ export class VirtualWorld {
   readonly random: Random
   /** The store itself, past all lines. */
   readonly store: Store
+  /** By how much the store's clock is ahead. */
+  storeOffMs = 0
   readonly #alive = new Set<Process<string>>()
 
   constructor(seed = 1) {
     this.random = seededRandom(seed)
-    this.store = memoryStore({ clock: this.clock, random: this.random })
+    const clock = { now: () => this.clock.now() + this.storeOffMs }
+    this.store = memoryStore({ clock, random: this.random })
     onTestFinished(async () => {
       await this.run(Promise.all([...this.#alive].map(({ hf }) => hf.close().catch(() => undefined))))
       expect(this.clock.nextDueMs(), 'a timer is left after close').toBeUndefined()
@@ -293,6 +300,7 @@ export class VirtualWorld {
       line,
       clock,
       told: new Told(hf),
+      setClockOff: (ms) => void (clock.offMs = ms),
       freeze: () => clock.freeze(),
       thaw: () => clock.thaw(),
       kill: () => {

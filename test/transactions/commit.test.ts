@@ -3,7 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../support/servers/database.ts'
 import { withClient } from '../support/servers/client.ts'
 import { holdfast, type CommitTx } from 'holdfast'
+import { memoryStore } from 'holdfast/memory'
 import { postgresStore } from 'holdfast/postgres'
+import type { Transactions } from 'holdfast/store'
+import { Told } from '../support/virtual.ts'
 
 let database: Database
 beforeAll(async () => {
@@ -146,6 +149,32 @@ describe('commit', { timeout: 30_000 }, () => {
     await (await job.enqueue()).result()
     await hf.close()
     expect(ran.length).toBeLessThanOrEqual(1)
+  })
+
+  test('that the store loses makes the job run again, without using an attempt', async () => {
+    const memory = memoryStore()
+    let commits = 0
+    const commit: Transactions['commit'] = async ({ worker, token, position, runMs, forget }, write) => {
+      const settlement = await write({})
+      // The first one is acknowledged and lost.
+      if (commits++ > 0)
+        await memory.cycle({
+          worker,
+          settle: [{ token, position, settlement, runMs: runMs(), forget }],
+          claim: null,
+        })
+    }
+    const enqueue = (): Promise<never> => Promise.reject(new Error('nobody enqueues here'))
+    const hf = holdfast({ store: { ...memory, transactions: { enqueue, commit } }, logger: false })
+    const told = new Told(hf)
+    const job = hf.job({ name: 'pay', retry: { attempts: 1 }, run: (ctx) => ctx.commit(async () => commits) })
+    await hf.work()
+    const handle = await job.enqueue()
+    expect(await handle.result()).toBe(1)
+    expect(await handle.read()).toMatchObject({ state: 'completed', attempt: 1 })
+    await hf.close()
+    const ends = told.about(handle.id).filter((name) => name !== 'job.enqueued' && name !== 'job.started')
+    expect(ends).toEqual(['commit.lost', 'job.completed'])
   })
 
   test('is refused on a store without transactions', async () => {

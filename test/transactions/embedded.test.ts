@@ -12,7 +12,7 @@ import { readNames } from '../../src/stores/postgres/names.ts'
 import type { Executor } from '../../src/stores/postgres/executor.ts'
 import { pgliteExecutor } from '../../src/stores/postgres/pglite/pglite-executor.ts'
 import { sqlStore } from '../../src/stores/postgres/sql-store.ts'
-import { deferred, letPromisesRun, thrownBy } from '../support/virtual.ts'
+import { thrownBy } from '../support/virtual.ts'
 
 /** Starting PGlite compiles 10 MB of WebAssembly and creates a database. */
 const START_MS = 120_000
@@ -111,36 +111,6 @@ describe('on the embedded store', () => {
     })
     await expect(undone).rejects.toThrow('undo')
     expect(await job.get(id)).toBeNull()
-  })
-
-  test('to forget { tx } inside is refused, not waited for', async () => {
-    const { hf, job } = open()
-    await hf.queues()
-    const forgot = executor.transaction(async () => job.enqueue())
-    expect(await thrownBy(forgot)).toMatchObject({ code: 'HF_INSIDE_TRANSACTION' })
-    const many = executor.transaction(() => job.enqueueMany([undefined]))
-    expect(await thrownBy(many)).toMatchObject({ failures: [{ error: { code: 'HF_INSIDE_TRANSACTION' } }] })
-  })
-
-  test('nor is it waited for where others wait for the transaction already', async () => {
-    const { hf, job } = open()
-    await hf.queues()
-    const outside: Promise<unknown>[] = []
-    const begun = deferred()
-    const queued = deferred()
-    const forgot = executor.transaction(async () => {
-      begun.resolve()
-      await queued.promise
-      return job.enqueue()
-    })
-    await begun.promise
-    for (let n = 0; n < 4; n++) {
-      outside.push(job.enqueue())
-      await letPromisesRun()
-    }
-    queued.resolve()
-    expect(await thrownBy(forgot)).toMatchObject({ code: 'HF_INSIDE_TRANSACTION' })
-    expect(await Promise.all(outside)).toHaveLength(4)
   })
 
   test.each<[string, unknown]>([

@@ -105,7 +105,7 @@ describe('a transaction at another level of isolation', () => {
     const holder = await quick.enqueue(undefined, { unique })
     await client.query('begin isolation level repeatable read')
     await client.query('select 1')
-    expect(await holder.cancel()).toBe(true)
+    expect(await holder.cancel()).toBe('cancelled')
     const handle = await quick.enqueue(undefined, { tx: client, unique })
     await client.query('commit')
     expect(handle).toMatchObject({ outcome: 'inserted' })

@@ -8,6 +8,7 @@ import { each, type Topic } from './suite.ts'
 import {
   CANCELLED,
   COMPLETED,
+  CONFIRM,
   DEAD,
   heldIn,
   MINUTE_MS,
@@ -33,7 +34,7 @@ const WAITS: readonly (readonly [how: string, make: (harness: Harness) => Promis
     ['snoozed', (harness) => harness.finished(snooze())],
     ['a suspect', async (harness) => ({ id: await harness.suspect() })],
   ]
-const RETURNS: readonly Settlement[] = [retry(), snooze(), RELEASE]
+const RETURNS: readonly Settlement[] = [retry(), snooze(), RELEASE, CONFIRM]
 const ENDS: readonly Settlement[] = [COMPLETED, DEAD, CANCELLED]
 
 export const cancelTopic: Topic = {
@@ -73,6 +74,52 @@ export const cancelTopic: Topic = {
       await harness.settled(second, { type: 'cancelled', reason: 'stop it' })
       assert.equal((await harness.inState(second.job.id, 'cancelled')).reason, 'stop it')
       assert.deepEqual(await noticesFor(harness, worker), [])
+    },
+    'a cancel that took effect is not reported again, and later cancels say so': async (harness) => {
+      await harness.enqueue(newJobs(3))
+      const worker = await harness.worker()
+      const [first, second] = await harness.claimAll(worker)
+      assert.ok(first !== undefined && second !== undefined)
+      for (const held of [first, second])
+        assert.equal(await harness.store.admin.cancel(held.job.id, 'stop it'), 'requested')
+      const heard = [{ token: second.token, position: second.position }]
+      const { cancelled } = await harness.store.heartbeat({ worker, strangers: [], heard })
+      const left = [{ token: first.token, position: first.position, reason: 'stop it' }]
+      assert.deepEqual(cancelled, left, 'by the heartbeat that tells it, too')
+      assert.deepEqual(await noticesFor(harness, worker), left)
+      assert.equal(await harness.store.admin.cancel(second.job.id, 'again'), 'heard')
+      assert.equal(await harness.store.admin.cancel(first.job.id, 'again'), 'requested')
+      assert.equal((await harness.inState(second.job.id, 'running')).cancelRequested, true)
+      await harness.settled(second, RELEASE)
+      assert.equal((await harness.inState(second.job.id, 'cancelled')).reason, 'stop it')
+      assert.equal(await harness.store.admin.cancel(second.job.id, 'once more'), 'final')
+    },
+    'only the worker that holds a job reports its cancel, and only where there is one': async (harness) => {
+      const held = await harness.running()
+      const [other, uncancelled] = [await harness.worker(), await harness.running({ queue: 'other' })]
+      await harness.store.admin.cancel(held.job.id, null)
+      const { token, position } = held
+      await harness.store.heartbeat({ worker: other, strangers: [], heard: [{ token, position }] })
+      for (const nothing of [{ token, position: position + 1 }, uncancelled]) {
+        const heard = [{ token: nothing.token, position: nothing.position }]
+        await harness.store.heartbeat({ worker: held.worker, strangers: [], heard })
+        await harness.store.heartbeat({ worker: uncancelled.worker, strangers: [], heard })
+      }
+      assert.equal((await noticesFor(harness, held.worker)).length, 1)
+      assert.equal(await harness.store.admin.cancel(uncancelled.job.id, null), 'requested')
+      assert.equal((await noticesFor(harness, uncancelled.worker)).length, 1)
+    },
+    'a job that is replayed has forgotten that a cancel took effect': async (harness) => {
+      const held = await harness.running()
+      const { id } = held.job
+      const heard = [{ token: held.token, position: held.position }]
+      await harness.store.admin.cancel(id, 'stop it')
+      await harness.store.heartbeat({ worker: held.worker, strangers: [], heard })
+      await harness.settled(held, DEAD)
+      await harness.store.admin.change({ ids: [id] }, { type: 'replay' }, 10, null)
+      const again = await harness.claimOne(await harness.worker())
+      assert.deepEqual(await noticesFor(harness, again.worker), [])
+      assert.equal(await harness.store.admin.cancel(id, null), 'requested')
     },
     'asking twice to cancel a running job is the same as asking once': async (harness) => {
       const held = await harness.running()

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { JobId } from '../../job/ids.ts'
 import type { BulkAction, ChangeAnswer, JobFilter } from '../store.ts'
+import { changeAll as change, listed } from './pages.ts'
 import type { Topic } from './suite.ts'
 import {
   CANCELLED,
@@ -20,10 +21,6 @@ import {
 const REPLAY: BulkAction = { type: 'replay' }
 const DISCARD: BulkAction = { type: 'discard' }
 const CANCEL: BulkAction = { type: 'cancel', reason: 'spring cleaning' }
-
-function change(harness: Harness, filter: JobFilter, action: BulkAction, limit = 100): Promise<ChangeAnswer> {
-  return harness.store.admin.change(filter, action, limit, null)
-}
 
 /** Dead jobs, in order of id. */
 async function deadJobs(harness: Harness, count: number): Promise<JobId[]> {
@@ -49,11 +46,7 @@ export const changeTopic: Topic = {
       await harness.settled(await harness.claimOne(worker), DEAD)
       await harness.advance(MINUTE_MS)
       const now = await harness.now()
-      assert.deepEqual(await change(harness, { states: ['dead'] }, REPLAY), {
-        changed: 1,
-        skipped: 0,
-        next: null,
-      })
+      assert.deepEqual(await change(harness, { states: ['dead'] }, REPLAY), { changed: 1, skipped: 0 })
       const record = await harness.inState(job.id, 'ready')
       assert.equal(record.attempt, 0)
       near(record.dueAt, now, 'it is due now')
@@ -81,7 +74,7 @@ export const changeTopic: Topic = {
         await harness.finished(retry()),
         await harness.record((await harness.put()).id),
       ]
-      assert.deepEqual(await change(harness, {}, REPLAY), { changed: 0, skipped: 5, next: null })
+      assert.deepEqual(await change(harness, {}, REPLAY), { changed: 0, skipped: 5 })
       for (const before of untouched) assert.deepEqual(await harness.record(before.id), before)
     },
     'the settle that made a job dead changes nothing when it is repeated after a replay': async (harness) => {
@@ -108,17 +101,16 @@ export const changeTopic: Topic = {
         await harness.finished(CANCELLED),
       ]
       const kept = [(await harness.running()).job, await harness.finished(retry()), await harness.put()]
-      assert.deepEqual(await change(harness, {}, DISCARD), { changed: 3, skipped: 3, next: null })
+      assert.deepEqual(await change(harness, {}, DISCARD), { changed: 3, skipped: 3 })
       for (const { id } of gone) assert.equal(await harness.store.admin.get(id), null)
-      const { jobs } = await harness.store.admin.list({ limit: 10, after: null })
-      assert.deepEqual(idsOf(jobs), idsOf(kept).toReversed())
+      assert.deepEqual(await listed(harness, {}), idsOf(kept).toReversed())
     },
     'a bulk cancel stops what waits, tells what runs and skips what is final': async (harness) => {
       const completed = await harness.finished(COMPLETED)
       const held = await harness.running()
       const waiting = await harness.put()
       const scheduled = await harness.put({ due: { inMs: MINUTE_MS } })
-      assert.deepEqual(await change(harness, {}, CANCEL), { changed: 3, skipped: 1, next: null })
+      assert.deepEqual(await change(harness, {}, CANCEL), { changed: 3, skipped: 1 })
       assert.equal((await harness.inState(waiting.id, 'cancelled')).reason, 'spring cleaning')
       await harness.inState(scheduled.id, 'cancelled')
       const { cancelled } = await harness.store.heartbeat({ worker: held.worker, strangers: [] })
@@ -129,8 +121,9 @@ export const changeTopic: Topic = {
       const ids = await deadJobs(harness, 7)
       const changed: number[] = []
       let after: JobId | null = null
-      for (let step = 0; step < 10; step++) {
+      for (let step = 0; step < 20; step++) {
         const answer: ChangeAnswer = await harness.store.admin.change({ states: ['dead'] }, REPLAY, 3, after)
+        assert.ok(answer.changed <= 3, 'a step has no more than its limit')
         changed.push(answer.changed)
         const states = await Promise.all(ids.map(async (id) => (await harness.record(id)).state))
         const done = changed.reduce((sum, count) => sum + count, 0)
@@ -142,18 +135,35 @@ export const changeTopic: Topic = {
         after = answer.next
         if (after === null) break
       }
-      assert.deepEqual(
-        changed.filter((count) => count > 0),
-        [3, 3, 1],
+      assert.equal(
+        changed.reduce((sum, count) => sum + count, 0),
+        7,
       )
     },
     'skipped jobs count towards a step, so that every step ends': async (harness) => {
       await harness.enqueue(newJobs(5))
-      const first = await change(harness, {}, REPLAY, 3)
-      assert.deepEqual([first.changed, first.skipped], [0, 3])
-      assert.ok(first.next !== null)
-      const second = await harness.store.admin.change({}, REPLAY, 3, first.next)
-      assert.deepEqual(second, { changed: 0, skipped: 2, next: null })
+      const first = await harness.store.admin.change({}, REPLAY, 3, null)
+      assert.equal(first.changed, 0)
+      assert.ok(first.skipped <= 3 && first.next !== null)
+      assert.deepEqual(await change(harness, {}, REPLAY, 3), { changed: 0, skipped: 5 })
+    },
+    'a change keeps to tags, times of creation and the beginning of ids': async (harness) => {
+      const tagged = await harness.put({
+        envelope: { correlationId: null, tags: ['old'], metadata: {}, retry: null, timeoutMs: null },
+      })
+      await harness.advance(10 * MINUTE_MS)
+      const other = await harness.put()
+      const { createdAt } = await harness.record(other.id)
+      assert.deepEqual(await change(harness, { tags: ['new'] }, CANCEL), { changed: 0, skipped: 0 })
+      assert.deepEqual(await change(harness, { tags: ['old'] }, CANCEL), { changed: 1, skipped: 0 })
+      await harness.inState(tagged.id, 'cancelled')
+      const late: JobFilter = { createdFrom: createdAt, idPrefix: other.id.slice(0, 30) }
+      assert.deepEqual(await change(harness, { ...late, createdBefore: createdAt }, CANCEL), {
+        changed: 0,
+        skipped: 0,
+      })
+      assert.deepEqual(await change(harness, late, CANCEL), { changed: 1, skipped: 0 })
+      await harness.inState(other.id, 'cancelled')
     },
     'a change touches only what its filter names': async (harness) => {
       const wanted = await harness.finished(DEAD, { name: 'a', queue: 'one' })
@@ -163,7 +173,7 @@ export const changeTopic: Topic = {
         await harness.finished(COMPLETED, { name: 'a', queue: 'one' }),
       ]
       const filter: JobFilter = { names: ['a'], queues: ['one'], states: ['dead'] }
-      assert.deepEqual(await change(harness, filter, DISCARD), { changed: 1, skipped: 0, next: null })
+      assert.deepEqual(await change(harness, filter, DISCARD), { changed: 1, skipped: 0 })
       assert.equal(await harness.store.admin.get(wanted.id), null)
       for (const other of others) assert.deepEqual(await harness.record(other.id), other)
     },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { JobId, Token } from '../../job/ids.ts'
 import { PRIORITY_LEVELS } from '../../job/rank.ts'
+import type { NewJob } from '../../job/record.ts'
 import type { Topic } from './suite.ts'
 import {
   COMPLETED,
@@ -69,6 +70,21 @@ export const claimTopic: Topic = {
       await harness.enqueue([third, second, first])
       await harness.passAndPromote(2 * MINUTE_MS + EIGHT_LEVELS_MS)
       assert.deepEqual(await claimOrder(harness), idsOf([first, second, third]))
+    },
+    'a claim that one priority could fill takes jobs of all priorities in order of rank': async (harness) => {
+      // Each level is worth a minute: one job of each priority in turn, half a minute apart.
+      const jobs: NewJob[] = []
+      for (let count = 0; count < 9; count++) {
+        jobs.push(await harness.put({ priority: count % 3 }))
+        await harness.advance(MINUTE_MS / 2)
+      }
+      const expected = jobs
+        .map(({ id, priority }, index) => ({ id, rank: index / 2 - priority }))
+        .sort((a, b) => a.rank - b.rank)
+      const worker = await harness.worker()
+      const claimed = await harness.claimIds(worker, { limit: 3 })
+      assert.deepEqual(claimed, idsOf(expected.slice(0, 3)))
+      assert.deepEqual(await harness.claimIds(worker, { limit: 100 }), idsOf(expected.slice(3)))
     },
     'a claim takes no more than its limit, from the front': async (harness) => {
       const jobs = newJobs(5)

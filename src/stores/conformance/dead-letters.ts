@@ -1,13 +1,12 @@
 /** Dead letters: found and grouped by what they failed with and when, and replayed with another payload. */
 import assert from 'node:assert/strict'
-import { mergeGroups } from '../dead-groups.ts'
-import type { DeadGroup, JobFilter } from '../store.ts'
+import type { DeadGroup } from '../store.ts'
 import type { JobId } from '../../job/ids.ts'
+import { changeAll, groupsOf as groups, listed } from './pages.ts'
 import type { Topic } from './suite.ts'
 import {
   COMPLETED,
   failure,
-  idsOf,
   MINUTE_MS,
   newJobs,
   retry,
@@ -20,23 +19,6 @@ import {
 async function dead(harness: Harness, fingerprint: string, parts: JobParts = {}): Promise<JobId> {
   const error = { ...failure(`failed with ${fingerprint}`, 'permanent'), fingerprint }
   return (await harness.finished({ type: 'dead', error }, parts)).id
-}
-
-async function listed(harness: Harness, filter: JobFilter): Promise<JobId[]> {
-  return idsOf((await harness.store.admin.list({ ...filter, limit: 100, after: null })).jobs)
-}
-
-/** All groups, page by page. */
-async function groups(harness: Harness, filter: JobFilter = {}, limit = 100): Promise<DeadGroup[]> {
-  const found: DeadGroup[] = []
-  let after: JobId | null = null
-  do {
-    const page: Awaited<ReturnType<typeof harness.store.admin.deadGroups>> =
-      await harness.store.admin.deadGroups(filter, limit, after)
-    found.push(...page.groups)
-    after = page.next
-  } while (after !== null)
-  return mergeGroups(found)
 }
 
 export const deadLettersTopic: Topic = {
@@ -70,13 +52,8 @@ export const deadLettersTopic: Topic = {
     'a change keeps to fingerprints and times': async (harness) => {
       const first = await dead(harness, 'f1')
       const second = await dead(harness, 'f2')
-      const answer = await harness.store.admin.change(
-        { fingerprints: ['f1'], finishedBefore: (await harness.now()) + MINUTE_MS },
-        { type: 'replay' },
-        10,
-        null,
-      )
-      assert.deepEqual(answer, { changed: 1, skipped: 0, next: null })
+      const filter = { fingerprints: ['f1'], finishedBefore: (await harness.now()) + MINUTE_MS }
+      assert.deepEqual(await changeAll(harness, filter, { type: 'replay' }), { changed: 1, skipped: 0 })
       await harness.inState(first, 'ready')
       await harness.inState(second, 'dead')
     },
@@ -131,6 +108,24 @@ export const deadLettersTopic: Topic = {
       ])
       assert.deepEqual(counts(await groups(harness, { queues: ['other'] }, 1)), [['other', 1]])
       assert.deepEqual(counts(await groups(harness, { names: ['nobody'] })), [])
+    },
+    'replays in many steps bring back every dead job that matches, and no other': async (harness) => {
+      const wanted: JobId[] = []
+      for (let count = 0; count < 12; count++)
+        (count % 3 === 0 ? wanted : []).push(await dead(harness, count % 3 === 0 ? 'f1' : 'f2'))
+      const answer = await changeAll(
+        harness,
+        { states: ['dead'], fingerprints: ['f1'] },
+        { type: 'replay' },
+        2,
+      )
+      assert.deepEqual(answer, { changed: 4, skipped: 0 })
+      sameIds(await listed(harness, { states: ['ready'] }), wanted, 'those that match')
+      assert.equal((await listed(harness, { states: ['dead'] })).length, 8)
+      assert.deepEqual(
+        (await groups(harness, {}, 3)).map(({ fingerprint, count }) => [fingerprint, count]),
+        [['f2', 8]],
+      )
     },
     'a replay can change the payload': async (harness) => {
       const id = await dead(harness, 'f1', { payload: '{"to":"ada"}' })

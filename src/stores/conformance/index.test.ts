@@ -52,6 +52,11 @@ describe('the conformance suite', () => {
     expect(() => record({ skip: { 'a test that was renamed': 'why' } })).toThrow('a test that was renamed')
   })
 
+  test('runs the topics that are named, and refuses one that it does not have', () => {
+    expect(record({ topics: ['listing'] }).topics).toEqual(['listing'])
+    expect(() => record({ topics: ['listings'] })).toThrow('listings')
+  })
+
   test('closes the store also after a test that failed', async () => {
     let closed = 0
     const { tests } = record({

@@ -12,6 +12,7 @@ import { cancelTopic } from './cancel.ts'
 import { changeTopic } from './change.ts'
 import { claimTopic } from './claim.ts'
 import { closingTopic } from './closing.ts'
+import { commitTopic } from './commit.ts'
 import { deadLettersTopic } from './dead-letters.ts'
 import { delayedTopic } from './delayed.ts'
 import { editTopic } from './edit.ts'
@@ -30,11 +31,13 @@ import { schedulesTopic } from './schedules.ts'
 import { settleTopic } from './settle.ts'
 import { subscribeTopic } from './subscribe.ts'
 import type { Runner, Topic } from './suite.ts'
+import { suspectsTopic } from './suspects.ts'
 import { Harness } from './support.ts'
 import type { StoreUnderTest } from './subject.ts'
 import { uniqueConflictsTopic } from './unique-conflicts.ts'
 import { uniqueHoldsTopic } from './unique-holds.ts'
 
+export { withoutTransactions } from './commit.ts'
 export type { Runner } from './suite.ts'
 export type { StoreUnderTest } from './subject.ts'
 
@@ -43,6 +46,8 @@ export interface ConformanceOptions {
   readonly open: () => Promise<StoreUnderTest>
   /** Test title → why this store cannot pass it; shown in the skipped test's name. An unknown title is an error. */
   readonly skip?: Readonly<Record<string, string>>
+  /** Topics to run, by name. An unknown name is an error. @default all */
+  readonly topics?: readonly string[]
   readonly runner: Runner
 }
 
@@ -50,9 +55,11 @@ const TOPICS: readonly Topic[] = [
   enqueueTopic,
   claimTopic,
   settleTopic,
+  commitTopic,
   fencingTopic,
   leasesTopic,
   rescueTopic,
+  suspectsTopic,
   attemptsTopic,
   uniqueHoldsTopic,
   uniqueConflictsTopic,
@@ -73,12 +80,22 @@ const TOPICS: readonly Topic[] = [
   closingTopic,
 ]
 
-export function storeConformance({ open, runner, skip = {} }: ConformanceOptions): void {
+/** What goes through jobs page by page: run these again with a store that looks at few jobs in a call, if yours can. */
+export const PAGED_TOPICS: readonly string[] = [listingTopic, queuesTopic, changeTopic, deadLettersTopic].map(
+  ({ name }) => name,
+)
+
+export function storeConformance({ open, runner, skip = {}, topics }: ConformanceOptions): void {
+  for (const name of topics ?? []) {
+    if (!TOPICS.some((topic) => topic.name === name))
+      throw new Error(`The store conformance suite has no topic "${name}".`)
+  }
   const titles = new Set(TOPICS.flatMap((topic) => Object.keys(topic.tests)))
   for (const title of Object.keys(skip)) {
     if (!titles.has(title)) throw new Error(`The store conformance suite has no test "${title}" to skip.`)
   }
   for (const topic of TOPICS) {
+    if (topics?.includes(topic.name) === false) continue
     runner.describe(topic.name, () => {
       for (const [title, body] of Object.entries(topic.tests)) {
         const reason = skip[title]

@@ -1,7 +1,16 @@
 /** Paused queues: once a pause is answered, no claim takes from the queue until it is resumed. */
 import assert from 'node:assert/strict'
 import type { Topic } from './suite.ts'
-import { COMPLETED, idsOf, newJobs, QUEUE, SECOND_MS, settleRequest, type Harness } from './support.ts'
+import {
+  COMPLETED,
+  idsOf,
+  newJobs,
+  QUEUE,
+  RELEASE,
+  SECOND_MS,
+  settleRequest,
+  type Harness,
+} from './support.ts'
 
 async function isPaused(harness: Harness, queue: string): Promise<boolean | undefined> {
   return (await harness.store.admin.queues()).find((status) => status.queue === queue)?.paused
@@ -31,6 +40,25 @@ export const pauseTopic: Topic = {
       assert.equal(before.length, 4)
       const after = await Promise.all([...claims(), ...claims()])
       assert.deepEqual(after.flat(), [])
+    },
+    'a heartbeat tells a worker which queues are paused': async (harness) => {
+      const held = await harness.running()
+      const paused = async (): Promise<readonly string[]> =>
+        (await harness.store.heartbeat({ worker: held.worker, strangers: [] })).paused
+      assert.deepEqual(await paused(), [])
+      await harness.store.admin.setPaused(QUEUE, true)
+      assert.deepEqual(await paused(), [QUEUE])
+      await harness.store.admin.setPaused(QUEUE, false)
+      assert.deepEqual(await paused(), [])
+    },
+    'what is given back while the queue is paused stays ready, with its attempt handed back': async (
+      harness,
+    ) => {
+      const held = await harness.running()
+      await harness.store.admin.setPaused(QUEUE, true)
+      await harness.settled(held, RELEASE)
+      assert.equal((await harness.inState(held.job.id, 'ready')).attempt, 0)
+      assert.deepEqual(await harness.claim(held.worker), [])
     },
     'other queues go on': async (harness) => {
       const job = await harness.put({ queue: 'other' })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { Settlement } from '../../job/settlement.ts'
 import { JOB_STATES, type JobState } from '../../job/states.ts'
 import type { QueueStatus } from '../store.ts'
+import { changeAll, recordsOf } from './pages.ts'
 import type { Topic } from './suite.ts'
 import {
   CANCELLED,
@@ -30,8 +31,7 @@ async function statusOf(harness: Harness, queue: string): Promise<QueueStatus> {
 
 /** Counts each queue's jobs one by one and compares. */
 async function recount(harness: Harness, when: string): Promise<void> {
-  const { jobs, next } = await harness.store.admin.list({ limit: 1_000, after: null })
-  assert.equal(next, null, 'the recount sees all jobs')
+  const jobs = await recordsOf(harness, {}, { limit: 1_000 })
   for (const { queue, counts, oldestReadyAt } of await harness.store.admin.queues()) {
     const mine = jobs.filter((job) => job.queue === queue)
     const expected = { ...NONE }
@@ -57,6 +57,10 @@ async function workload(harness: Harness, queue: string, round: number): Promise
     .slice(round % 2)
     .map((one, n) => settleRequest(one, outcomes[(n + round) % 6] ?? RELEASE))
   await harness.cycle(worker, requests, null)
+  // All of a claim alike: a store may have a shorter way for that.
+  const alike = await harness.claimAll(worker, { queue, limit: 2, suspects: false })
+  const completed = alike.map((one) => settleRequest(one, COMPLETED))
+  await harness.cycle(worker, completed, null)
   if (round % 3 === 1) await harness.lose()
   await harness.passAndPromote(40 * SECOND_MS)
 }
@@ -87,13 +91,13 @@ export const queuesTopic: Topic = {
         await workload(harness, ['a', 'b', 'c'][round % 3] ?? 'a', round)
         await recount(harness, `after round ${round}`)
       }
-      await harness.store.admin.change({ states: ['dead'] }, { type: 'replay' }, 3, null)
+      await changeAll(harness, { states: ['dead'] }, { type: 'replay' }, 3)
       await recount(harness, 'after a replay')
-      await harness.store.admin.change({ queues: ['a'] }, { type: 'cancel', reason: null }, 100, null)
+      await changeAll(harness, { queues: ['a'] }, { type: 'cancel', reason: null })
       await recount(harness, 'after a cancel of many')
       await harness.store.upkeep.prune(retention({ maxCompleted: 1, maxCancelled: 2 }), 5)
       await recount(harness, 'after a prune')
-      await harness.store.admin.change({}, { type: 'discard' }, 100, null)
+      await changeAll(harness, {}, { type: 'discard' })
       await recount(harness, 'after a discard')
     },
     'a queue that has ever had a job is listed, also when none is left': async (harness) => {
@@ -101,6 +105,45 @@ export const queuesTopic: Topic = {
       await harness.store.admin.change({ ids: [id] }, { type: 'discard' }, 10, null)
       const status = await statusOf(harness, 'once')
       assert.deepEqual(status, { queue: 'once', paused: false, counts: NONE, oldestReadyAt: null })
+    },
+    'a queue is listed after its jobs were forgotten by a settle or a prune': async (harness) => {
+      const held = await harness.running({ queue: 'settled' })
+      const settle = { ...settleRequest(held, COMPLETED), forget: true }
+      assert.deepEqual((await harness.cycle(held.worker, [settle], null)).settled, ['written'])
+      await harness.finished(DEAD, { queue: 'pruned' })
+      await harness.store.upkeep.prune(retention({ maxDead: 0 }), 10)
+      for (const queue of ['settled', 'pruned']) {
+        const status = await statusOf(harness, queue)
+        assert.deepEqual(status, { queue, paused: false, counts: NONE, oldestReadyAt: null })
+      }
+    },
+    'a paused queue is listed before its first job': async (harness) => {
+      await harness.store.admin.setPaused('soon', true)
+      const status = await statusOf(harness, 'soon')
+      assert.deepEqual(status, { queue: 'soon', paused: true, counts: NONE, oldestReadyAt: null })
+    },
+    'the oldest ready job is found in any mix of priorities, and follows edits and claims': async (
+      harness,
+    ) => {
+      const oldest = async (): Promise<number | null> => (await statusOf(harness, QUEUE)).oldestReadyAt
+      const dues: number[] = []
+      for (const priority of [5, 0, 9, 3]) {
+        const { id } = await harness.put({ priority })
+        dues.push((await harness.record(id)).dueAt)
+        await harness.advance(SECOND_MS)
+      }
+      assert.equal(await oldest(), Math.min(...dues))
+      const worker = await harness.worker()
+      for (let left = 4; left > 0; left--) {
+        const { job } = await harness.claimOne(worker)
+        dues.splice(dues.indexOf(job.dueAt), 1)
+        assert.equal(await oldest(), dues.length === 0 ? null : Math.min(...dues))
+      }
+      const low = await harness.put({ priority: 9 })
+      await harness.advance(MINUTE_MS)
+      await harness.put({ priority: 9 })
+      await harness.store.admin.edit(low.id, { rank: { priority: 0, headStartMs: 0 } })
+      assert.equal(await oldest(), (await harness.record(low.id)).dueAt)
     },
     'the oldest ready job is the one that became due first, whatever its priority': async (harness) => {
       const first = await harness.put({ priority: 0 })

@@ -51,7 +51,7 @@ export const rescueTopic: Topic = {
         crashes: 1,
         to: 'scheduled',
       })
-      assert.deepEqual({ kind: error.kind, attempt: error.attempt }, { kind: 'worker_lost', attempt: 1 })
+      assert.deepEqual({ kind: error?.kind, attempt: error?.attempt }, { kind: 'worker_lost', attempt: 1 })
       assert.deepEqual((await harness.record(held.job.id)).error, error, 'the record shows the same error')
     },
     'a rescued job waits out its crash delay, with its attempt handed back': async (harness) => {
@@ -203,7 +203,7 @@ export const rescueTopic: Topic = {
       await harness.claimOne(worker, { suspects: true })
       const { jobs } = await harness.lose(worker)
       assert.deepEqual(
-        jobs.map((job) => [job.id, job.to, job.crashes, job.error.kind]),
+        jobs.map((job) => [job.id, job.to, job.crashes, job.error?.kind]),
         [[id, 'dead', 3, 'worker_lost']],
       )
       const record = await harness.inState(id, 'dead')

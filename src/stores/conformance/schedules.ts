@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import type { StoredSchedule } from '../store.ts'
 import type { Topic } from './suite.ts'
-import { MINUTE_MS, newJob, newJobs, type Harness } from './support.ts'
+import { MINUTE_MS, near, newJob, newJobs, type Harness } from './support.ts'
 
 const SPEC = '{"cron":"0 3 * * *","tz":"Europe/Zürich"}'
-const SLOT = Date.UTC(2040, 0, 1)
+const SLOT = Date.UTC(2020, 0, 1)
+const HOUR_MS = 60 * MINUTE_MS
 const NEXT = SLOT + MINUTE_MS
 
 async function putNightly(harness: Harness): Promise<void> {
@@ -13,14 +14,14 @@ async function putNightly(harness: Harness): Promise<void> {
 }
 
 async function stored(harness: Harness, id = 'nightly'): Promise<StoredSchedule | undefined> {
-  return (await harness.store.schedules.list()).find((schedule) => schedule.id === id)
+  return (await harness.store.schedules.list()).schedules.find((schedule) => schedule.id === id)
 }
 
 export const schedulesTopic: Topic = {
   name: 'schedules',
   tests: {
     'a schedule reads back as it was put': async (harness) => {
-      assert.deepEqual(await harness.store.schedules.list(), [])
+      assert.deepEqual((await harness.store.schedules.list()).schedules, [])
       await putNightly(harness)
       await harness.store.schedules.put({ id: 'paused one', spec: '{}', nextSlot: null })
       assert.deepEqual(await stored(harness), { id: 'nightly', spec: SPEC, nextSlot: SLOT, lastSlot: null })
@@ -31,7 +32,7 @@ export const schedulesTopic: Topic = {
       await putNightly(harness)
       assert.equal(await harness.store.schedules.remove('nightly'), true)
       assert.equal(await harness.store.schedules.remove('nightly'), false)
-      assert.deepEqual(await harness.store.schedules.list(), [])
+      assert.deepEqual((await harness.store.schedules.list()).schedules, [])
     },
     'firing a slot enqueues its job and moves the schedule on': async (harness) => {
       await putNightly(harness)
@@ -85,7 +86,7 @@ export const schedulesTopic: Topic = {
       const job = newJob()
       assert.equal(await harness.store.schedules.fire('nowhere', SLOT, NEXT, job), 'missing')
       assert.equal(await harness.store.admin.get(job.id), null)
-      assert.deepEqual(await harness.store.schedules.list(), [])
+      assert.deepEqual((await harness.store.schedules.list()).schedules, [])
     },
     'changing a schedule keeps the slots that it has fired': async (harness) => {
       await putNightly(harness)
@@ -94,6 +95,37 @@ export const schedulesTopic: Topic = {
       await harness.store.schedules.put(changed)
       assert.deepEqual(await stored(harness), { ...changed, lastSlot: SLOT })
       assert.equal(await harness.store.schedules.fire('nightly', SLOT, NEXT, newJob()), 'already')
+    },
+    'the list tells the time of the store, without schedules too': async (harness) => {
+      const before = await harness.store.schedules.list()
+      near(before.now, await harness.now(), 'the time')
+      await putNightly(harness)
+      await harness.advance(HOUR_MS)
+      const after = await harness.store.schedules.list()
+      near(after.now, before.now + HOUR_MS, 'the time an hour later')
+      assert.equal(after.schedules.length, 1)
+    },
+    'the list tells the time of a clock that was put back': async (harness) => {
+      const before = await harness.store.schedules.list()
+      await harness.advance(-HOUR_MS)
+      near((await harness.store.schedules.list()).now, before.now - HOUR_MS, 'the time an hour earlier')
+    },
+    'slots that were fired before the clock was put back do not silence the schedule': async (harness) => {
+      await putNightly(harness)
+      const fire = (slot: number, next: number | null) =>
+        harness.store.schedules.fire('nightly', slot, next, newJob())
+      const { now } = await harness.store.schedules.list()
+      assert.equal(await fire(now, now + 1), 'fired')
+      await harness.advance(-HOUR_MS)
+      assert.equal(await fire(now, null), 'already', 'the last one is fired already')
+      const early = now - HOUR_MS + MINUTE_MS
+      assert.equal(await fire(early, early + 1), 'fired')
+      const moved = { id: 'nightly', spec: SPEC, nextSlot: early + 1, lastSlot: early }
+      assert.deepEqual(await stored(harness), moved)
+      assert.equal(await fire(early, null), 'already')
+      await harness.advance(2 * MINUTE_MS)
+      assert.equal(await fire(early - 1, null), 'already', 'once its time has come')
+      assert.deepEqual(await stored(harness), moved)
     },
     'schedules do not share their slots': async (harness) => {
       await putNightly(harness)

@@ -7,6 +7,7 @@ import { each, type Topic } from './suite.ts'
 import {
   CANCELLED,
   COMPLETED,
+  CONFIRM,
   DEAD,
   EVERY_SETTLEMENT,
   failure,
@@ -152,6 +153,25 @@ export const settleTopic: Topic = {
       )
       assert.equal((await harness.claimOne(await harness.worker())).job.attempt, 1)
     },
+    'confirm changes nothing of a job that is completed': async (harness) => {
+      const held = await harness.running()
+      const completed = await harness.settled(held, COMPLETED)
+      assert.equal(await harness.settle(held, CONFIRM), 'already')
+      assert.deepEqual(await harness.record(held.job.id), completed)
+    },
+    'confirm makes a job ready that is not completed, and hands the attempt back': async (harness) => {
+      const [first, second, third] = await threeHeld(harness)
+      await harness.advance(MINUTE_MS)
+      await harness.settled(second, CONFIRM)
+      const record = await harness.inState(second.job.id, 'ready')
+      assert.deepEqual(
+        { attempt: record.attempt, dueAt: record.dueAt, error: record.error },
+        { attempt: 0, dueAt: second.job.dueAt, error: null },
+      )
+      for (const { job } of [first, third]) await harness.inState(job.id, 'running')
+      const again = await harness.claimOne(await harness.worker())
+      assert.deepEqual([again.job.id, again.job.attempt], [second.job.id, 1])
+    },
     'cancelled keeps the reason and when it ended': async (harness) => {
       const held = await harness.running()
       await harness.settled(held, CANCELLED)
@@ -257,6 +277,36 @@ export const settleTopic: Topic = {
       await harness.inState(second.job.id, 'ready')
       await harness.inState(third.job.id, 'scheduled')
     },
+    'a settlement of an unknown kind is refused, and nothing of its call is written': async (harness) => {
+      const [first, second, third] = await threeHeld(harness)
+      const unknown = { type: 'buried', reason: 'nobody knows' } as unknown as Settlement
+      const requests = [
+        settleRequest(first, COMPLETED),
+        settleRequest(second, unknown),
+        settleRequest(third, retry()),
+      ]
+      await assert.rejects(harness.cycle(first.worker, requests, {}), { code: 'HF_STORE_CONTRACT' })
+      for (const { job } of [first, second, third]) await harness.inState(job.id, 'running')
+      assert.equal(await harness.settle(second, COMPLETED), 'written', 'the position is still open')
+    },
+    ...each(
+      [
+        ['a delay', { settlement: retry(Number.NaN) }],
+        ['a duration', { runMs: Number.POSITIVE_INFINITY }],
+      ] as const,
+      ([what]) => `${what} that is not a number is refused, and nothing of its call is written`,
+      async (harness, [, bad]) => {
+        const [first, second, third] = await threeHeld(harness)
+        const requests = [
+          settleRequest(first, COMPLETED),
+          { ...settleRequest(second, snooze()), ...bad },
+          settleRequest(third, DEAD),
+        ]
+        await assert.rejects(harness.cycle(first.worker, requests, {}), { code: 'HF_STORE_REFUSED' })
+        for (const { job } of [first, second, third]) await harness.inState(job.id, 'running')
+        assert.equal(await harness.settle(second, COMPLETED), 'written', 'the position is still open')
+      },
+    ),
     'a call settles first and claims then': async (harness) => {
       const held = await harness.running()
       const waiting = await harness.put()

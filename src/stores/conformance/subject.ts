@@ -3,7 +3,7 @@ import type { Store } from '../store.ts'
 
 export interface StoreUnderTest {
   readonly store: Store
-  /** Moves the store's clock on. */
+  /** Moves the store's clock on, or back if `ms` is negative. */
   advance(ms: number): Promise<void>
   close(): Promise<void>
 }

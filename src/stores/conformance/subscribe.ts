@@ -71,6 +71,13 @@ export const subscribeTopic: Topic = {
         hints.some((hint) => hint.type === 'cancel' && hint.worker === held.worker),
       )
     },
+    'a pause calls those who hold jobs of its queue': async (harness) => {
+      const { hints } = await listen(harness)
+      await harness.store.admin.setPaused('some queue', true)
+      await harness.waitFor('a hint about the pause', () =>
+        hints.some((hint) => hint.type === 'paused' && hint.queue === 'some queue'),
+      )
+    },
     'every listener is told, and one that stopped is not': async (harness) => {
       const [first, second, third] = [await listen(harness), await listen(harness), await listen(harness)]
       await first.stop()

@@ -27,3 +27,8 @@ export function each<Case>(
   if (titles.size !== cases.length) throw new Error(`Cases share a title: ${[...titles].join(', ')}`)
   return Object.fromEntries(cases.map((one) => [title(one), (harness: Harness) => body(harness, one)]))
 }
+
+/** Skips every test of a topic, for the same reason. */
+export function skipAll({ tests }: Topic, reason: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.keys(tests).map((title) => [title, reason]))
+}

@@ -99,6 +99,7 @@ export function failure(
 
 export const COMPLETED: Settlement = { type: 'completed', result: '{"ok":true}', resultDropped: false }
 export const RELEASE: Settlement = { type: 'release' }
+export const CONFIRM: Settlement = { type: 'confirm' }
 export const DEAD: Settlement = { type: 'dead', error: failure('broken for good', 'permanent') }
 export const CANCELLED: Settlement = { type: 'cancelled', reason: 'not needed' }
 
@@ -116,6 +117,7 @@ export const EVERY_SETTLEMENT: readonly Settlement[] = [
   DEAD,
   snooze(),
   RELEASE,
+  CONFIRM,
   CANCELLED,
 ]
 
@@ -197,9 +199,9 @@ export class Harness {
     return job
   }
 
-  async worker(leaseMs = LEASE_MS): Promise<WorkerId> {
+  async worker(leaseMs = LEASE_MS, atOnce?: number): Promise<WorkerId> {
     const worker = newWorkerId()
-    await this.store.register(worker, leaseMs)
+    await this.store.register(worker, leaseMs, atOnce)
     return worker
   }
 

@@ -4,13 +4,17 @@ import type { NewJob } from '../../job/record.ts'
 import type { OnConflict, UniqueClaim } from '../../job/unique.ts'
 import { each, type Topic } from './suite.ts'
 import {
+  attemptRecord,
   COMPLETED,
+  failure,
   idsOf,
   MINUTE_MS,
   near,
+  newFlushId,
   newJob,
   NOW,
   retry,
+  settleRequest,
   uniqueWhile,
   type Harness,
   type JobParts,
@@ -105,6 +109,71 @@ export const uniqueConflictsTopic: Topic = {
       const { id } = await harness.finished(retry(), { unique: REPLACE })
       await meet(harness, { id }, { unique: REPLACE, payload: '"new"' })
       assert.equal((await harness.claimOne(await harness.worker())).job.payload, '"new"')
+    },
+    'replace starts again from zero, without the old error, records, progress and log': async (harness) => {
+      const worker = await harness.worker()
+      const { id } = await harness.put({ unique: REPLACE, maxAttempts: 2 })
+      const held = await harness.claimOne(worker)
+      const { token, position } = held
+      await harness.store.report(worker, [
+        {
+          token,
+          position,
+          progress: { done: 1, total: 2, note: null },
+          log: [{ at: 1, level: 'info', message: 'old', fields: null }],
+        },
+      ])
+      await harness.cycle(worker, [{ ...settleRequest(held, retry()), record: attemptRecord(held) }], null)
+      await meet(harness, { id }, { unique: REPLACE, payload: '"new"', maxAttempts: 2 })
+      const { attempt, crashes, error, attempts, progress, log } = await harness.inState(id, 'ready')
+      assert.deepEqual(
+        { attempt, crashes, error, attempts, progress, log },
+        { attempt: 0, crashes: 0, error: null, attempts: [], progress: null, log: [] },
+      )
+      const again = await harness.claimOne(worker)
+      assert.deepEqual([again.job.attempt, again.job.payload], [1, '"new"'], 'it is attempt 1 of 2')
+    },
+    'replace clears a holder that lost a worker: the new input is no suspect': async (harness) => {
+      const id = await harness.suspect({ unique: REPLACE })
+      await meet(harness, { id }, { unique: REPLACE, payload: '"new"' })
+      const record = await harness.inState(id, 'ready')
+      assert.deepEqual([record.attempt, record.crashes, record.error], [0, 0, null])
+      assert.deepEqual(await harness.claimIds(await harness.worker(), { suspects: false }), [id])
+      const [status] = await harness.store.admin.queues()
+      assert.equal(status?.oldestReadyAt, null, 'it waits nowhere else')
+    },
+    'reschedule keeps the attempts that were used, and the error': async (harness) => {
+      const error = failure('first try')
+      const { id } = await harness.finished(retry(MINUTE_MS, error), { unique: RESCHEDULE })
+      await meet(harness, { id }, { unique: RESCHEDULE })
+      const record = await harness.inState(id, 'ready')
+      assert.deepEqual([record.attempt, record.error], [1, error])
+    },
+    'the newest input always runs, however claims and replaces cross': async (harness) => {
+      const worker = await harness.worker()
+      const keys = Array.from({ length: 40 }, (_, at) => `mail.send cross ${at}`)
+      const unique = (key: string): UniqueClaim => ({ key, hold: { while: 'ready' }, onConflict: 'replace' })
+      for (const key of keys) await harness.put({ unique: unique(key), payload: '"old"' })
+      const ran = new Set<string>()
+      const claimAll = async (): Promise<void> => {
+        for (let turn = 0; turn < keys.length; turn++) {
+          const { leases } = await harness.cycle(worker, [], { limit: 2 })
+          for (const { jobs } of leases) for (const { payload } of jobs) ran.add(payload)
+        }
+      }
+      const replaceAll = async (): Promise<void> => {
+        for (const key of keys) {
+          const job = newJob({ unique: unique(key), payload: JSON.stringify(key) })
+          const [answer] = await harness.store.enqueue({ id: newFlushId(), jobs: [job] })
+          assert.notEqual(answer?.outcome, 'duplicate', 'a job that has not started takes the new input')
+        }
+      }
+      await Promise.all([claimAll(), replaceAll(), claimAll()])
+      await claimAll()
+      assert.deepEqual(
+        keys.filter((key) => !ran.has(JSON.stringify(key))),
+        [],
+      )
     },
     'a replaced job still holds its key': async (harness) => {
       const holder = await harness.put({ unique: REPLACE })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { JobId } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
+import { changeAll } from './pages.ts'
 import { each, type Topic } from './suite.ts'
 import {
   CANCELLED,
@@ -193,8 +194,8 @@ export const uniqueHoldsTopic: Topic = {
     },
     'a replayed job takes its key again': async (harness) => {
       const { id } = await harness.finished(DEAD, { unique: WHILE_UNFINISHED })
-      const answer = await harness.store.admin.change({ ids: [id] }, { type: 'replay' }, 10, null)
-      assert.deepEqual(answer, { changed: 1, skipped: 0, next: null })
+      const answer = await changeAll(harness, { ids: [id] }, { type: 'replay' })
+      assert.deepEqual(answer, { changed: 1, skipped: 0 })
       await isHeldBy(harness, id, WHILE_UNFINISHED, 'by the replayed job')
       await harness.settled(await harness.claimOne(await harness.worker()), COMPLETED)
       await isFree(harness, WHILE_UNFINISHED, 'once it is final again')
@@ -207,8 +208,8 @@ export const uniqueHoldsTopic: Topic = {
         await harness.advance(61 * MINUTE_MS)
         const holder = await harness.put({ unique })
         const before = await harness.record(id)
-        const answer = await harness.store.admin.change({ ids: [id] }, { type: 'replay' }, 10, null)
-        assert.deepEqual(answer, { changed: 0, skipped: 1, next: null })
+        const answer = await changeAll(harness, { ids: [id] }, { type: 'replay' })
+        assert.deepEqual(answer, { changed: 0, skipped: 1 })
         assert.deepEqual(await harness.record(id), before, 'it stays dead')
         await isHeldBy(harness, holder.id, unique, 'by the other job')
         await harness.advance(SECOND_MS)

@@ -1,18 +1,19 @@
-/** Administration in memory. Lists and bulk changes look at every job: this store is for tests and development. */
+/** Administration in memory. Lists and bulk changes look at every job behind the cursor, up to `maxScan` in order of id. */
 import type { JobId } from '../../job/ids.ts'
-import type { JobRecord } from '../../job/record.ts'
 import { isFinal, isWaiting } from '../../job/states.ts'
 import { groupOf, mergeGroups } from '../dead-groups.ts'
 import type {
   Admin,
   BulkAction,
   ChangeAnswer,
-  DeadGroup,
+  DeadGroupPage,
   JobEdit,
   JobFilter,
+  JobPage,
   ListQuery,
   QueueStatus,
 } from '../store.ts'
+import { checkCursor } from '../cursor.ts'
 import { compareIds, recordOf, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 import type { Guard } from './upkeep.ts'
@@ -29,7 +30,7 @@ export function memoryAdmin(state: MemoryState, step: Guard): Admin {
     setPaused: (queue, paused) =>
       step(() => {
         state.shelves.queue(queue).paused = paused
-        if (!paused) state.hint({ type: 'ready', queue })
+        state.hint({ type: paused ? 'paused' : 'ready', queue })
       }),
     cancel: (id, reason) =>
       step(() => {
@@ -46,23 +47,55 @@ export function memoryAdmin(state: MemoryState, step: Guard): Admin {
   }
 }
 
-function list(state: MemoryState, query: ListQuery): { jobs: JobRecord[]; next: JobId | null } {
-  const newestFirst = (a: Entry, b: Entry): number => compareIds(b, a)
-  const { after } = query
-  const wanted = (entry: Entry): boolean => matches(entry, query) && (after === null || entry.job.id < after)
-  const page = firstOf(state.shelves.jobs.values(), wanted, newestFirst, query.limit + 1)
-  const jobs = page.slice(0, query.limit)
-  return { jobs: jobs.map(recordOf), next: page.length > query.limit ? (jobs.at(-1)?.job.id ?? null) : null }
+function list(state: MemoryState, { limit, after, ...filter }: ListQuery): JobPage {
+  const { chosen, ...page } = pageOf(state, { filter, order: 'down', after, limit })
+  return { jobs: chosen.map(recordOf), ...page }
+}
+
+interface ChosenPage {
+  readonly chosen: readonly Entry[]
+  readonly next: JobId | null
+  readonly looked: number
+}
+
+interface PageRequest {
+  readonly filter: JobFilter
+  readonly order: 'up' | 'down'
+  readonly after: JobId | null
+  readonly limit: number
+}
+
+/** The first `limit` jobs behind the cursor that match, in order of id. */
+function pageOf(state: MemoryState, { filter, order, after, limit }: PageRequest): ChosenPage {
+  checkCursor(after)
+  const compare = order === 'up' ? compareIds : (a: Entry, b: Entry): number => compareIds(b, a)
+  const isBehind = ({ job: { id } }: Entry): boolean =>
+    after === null || (order === 'up' ? id > after : id < after)
+  const behind = candidates(state, filter).filter(isBehind)
+  const looked = behind.length <= state.maxScan ? behind : behind.sort(compare).slice(0, state.maxScan)
+  const found = firstOf(looked, (entry) => matches(entry, filter), compare, limit + 1)
+  const chosen = found.slice(0, limit)
+  const last =
+    found.length > limit ? chosen.at(-1) : looked.length < behind.length ? looked.at(-1) : undefined
+  return { chosen, next: last?.job.id ?? null, looked: looked.length }
+}
+
+function candidates({ shelves: { jobs } }: MemoryState, { ids }: JobFilter): Entry[] {
+  return ids === undefined ? [...jobs.values()] : [...new Set(ids)].flatMap((id) => jobs.get(id) ?? [])
 }
 
 function matches(entry: Entry, filter: JobFilter): boolean {
-  const { ids, states, queues, names, fingerprints, finishedFrom, finishedBefore } = filter
+  const { states, queues, names, fingerprints, finishedFrom, finishedBefore } = filter
+  const { tags, createdFrom, createdBefore, idPrefix } = filter
   return (
+    (tags === undefined || entry.job.envelope.tags.some((tag) => tags.includes(tag))) &&
+    (createdFrom === undefined || entry.createdAt >= createdFrom) &&
+    (createdBefore === undefined || entry.createdAt < createdBefore) &&
+    (idPrefix === undefined || entry.job.id.startsWith(idPrefix)) &&
     (fingerprints === undefined ||
       (entry.error !== null && fingerprints.includes(entry.error.fingerprint))) &&
     (finishedFrom === undefined || (entry.end !== null && entry.end.at >= finishedFrom)) &&
     (finishedBefore === undefined || (entry.end !== null && entry.end.at < finishedBefore)) &&
-    (ids === undefined || ids.includes(entry.job.id)) &&
     (states === undefined || states.includes(entry.state)) &&
     (queues === undefined || queues.includes(entry.job.queue)) &&
     (names === undefined || names.includes(entry.job.name))
@@ -100,13 +133,14 @@ function cancel(
   state: MemoryState,
   entry: Entry,
   reason: string | null,
-): 'cancelled' | 'requested' | 'final' {
+): 'cancelled' | 'requested' | 'heard' | 'final' {
   if (isFinal(entry.state)) return 'final'
   if (isWaiting(entry.state)) {
     state.finish(entry, 'cancelled', { reason })
     return 'cancelled'
   }
-  entry.cancel ??= { reason }
+  if (entry.cancel?.heard === true) return 'heard'
+  entry.cancel ??= { reason, heard: false }
   if (entry.lease !== null) state.hint({ type: 'cancel', worker: entry.lease.worker })
   return 'requested'
 }
@@ -118,12 +152,9 @@ function change(
   limit: number,
   after: JobId | null,
 ): ChangeAnswer {
-  const wanted = (entry: Entry): boolean => matches(entry, filter) && (after === null || entry.job.id > after)
-  const page = firstOf(state.shelves.jobs.values(), wanted, compareIds, limit + 1)
-  const chosen = page.slice(0, limit)
+  const { chosen, ...page } = pageOf(state, { filter, order: 'up', after, limit })
   const changed = chosen.filter((entry) => apply(state, entry, action)).length
-  const next = page.length > limit ? (chosen.at(-1)?.job.id ?? null) : null
-  return { changed, skipped: chosen.length - changed, next }
+  return { changed, skipped: chosen.length - changed, ...page }
 }
 
 function apply(state: MemoryState, entry: Entry, action: BulkAction): boolean {
@@ -168,11 +199,9 @@ function deadGroups(
   filter: JobFilter,
   limit: number,
   after: JobId | null,
-): { groups: DeadGroup[]; next: JobId | null } {
-  const wanted = (entry: Entry): boolean =>
-    entry.state === 'dead' && matches(entry, filter) && (after === null || entry.job.id > after)
-  const page = firstOf(state.shelves.jobs.values(), wanted, compareIds, limit + 1)
-  const chosen = page.slice(0, limit)
-  const groups = mergeGroups(chosen.flatMap((entry) => groupOf(recordOf(entry))))
-  return { groups, next: page.length > limit ? (chosen.at(-1)?.job.id ?? null) : null }
+): DeadGroupPage {
+  if (filter.states?.includes('dead') === false) return { groups: [], next: null, looked: 0 }
+  const dead: JobFilter = { ...filter, states: ['dead'] }
+  const { chosen, ...page } = pageOf(state, { filter: dead, order: 'up', after, limit })
+  return { groups: mergeGroups(chosen.flatMap((entry) => groupOf(recordOf(entry)))), ...page }
 }

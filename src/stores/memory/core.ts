@@ -21,6 +21,7 @@ import {
   type SettleAnswer,
   type SettleRequest,
 } from '../store.ts'
+import { checkSettles } from '../settle-check.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 
@@ -82,9 +83,9 @@ function insertUnique(state: MemoryState, job: NewJob): EnqueueAnswer {
     state.reschedule(holder, dueAt)
     return { id: holderId, outcome: 'rescheduled' }
   }
-  // The holder keeps its identity and what it went through; all else is the new job's, its queue too.
+  // The holder keeps its id and when it was created. Everything else is the new job's, which nobody has tried yet.
   state.keys.take(unique, holderId, state.now())
-  state.reschedule(holder, dueAt, { ...job, id: holderId })
+  state.replace(holder, dueAt, { ...job, id: holderId })
   return { id: holderId, outcome: 'replaced' }
 }
 
@@ -113,6 +114,7 @@ function hintAbout(state: MemoryState, jobs: readonly NewJob[]): void {
 // ── cycle ────────────────────────────────────────────────────────────────────
 
 export function cycle(state: MemoryState, request: CycleRequest): CycleAnswer {
+  checkSettles(request.settle)
   const settled = request.settle.map((one) => settle(state, request.worker, one))
   const alive = state.leases.workers.has(request.worker)
   const leases = alive && request.claim !== null ? claim(state, request.worker, request.claim) : []
@@ -166,8 +168,13 @@ function grant(state: MemoryState, worker: WorkerId, queue: string, batch: reado
 
 export function heartbeat(state: MemoryState, request: HeartbeatRequest): HeartbeatAnswer {
   const worker = state.leases.workers.get(request.worker)
-  if (worker === undefined) return { alive: false, tokens: [], cancelled: [] }
+  if (worker === undefined) return { alive: false, tokens: [], cancelled: [], paused: [] }
   worker.expiresAt = state.now() + worker.leaseMs
+  worker.atOnce = request.atOnce ?? worker.atOnce
+  for (const { token, position } of request.heard ?? []) {
+    const entry = state.leases.openAt(request.worker, token, position)
+    if (typeof entry === 'object' && entry.cancel !== null) entry.cancel = { ...entry.cancel, heard: true }
+  }
   for (const token of request.strangers) {
     const lease = state.leases.get(token)
     if (lease?.worker !== request.worker) continue
@@ -176,12 +183,13 @@ export function heartbeat(state: MemoryState, request: HeartbeatRequest): Heartb
   const leases = state.leases.of(request.worker)
   const cancelled = leases.flatMap((lease) =>
     lease.open.flatMap((entry, position): CancelNotice[] =>
-      entry === null || entry.cancel === null
+      entry === null || entry.cancel === null || entry.cancel.heard
         ? []
         : [{ token: lease.token, position, reason: entry.cancel.reason }],
     ),
   )
-  return { alive: true, tokens: leases.map((lease) => lease.token), cancelled }
+  const paused = [...state.shelves.queues].filter(([, shelf]) => shelf.paused).map(([queue]) => queue)
+  return { alive: true, tokens: leases.map((lease) => lease.token), cancelled, paused }
 }
 
 export function report(state: MemoryState, worker: WorkerId, reports: readonly Report[]): void {

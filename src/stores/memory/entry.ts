@@ -3,7 +3,7 @@ import type { AttemptError } from '../../job/failure.ts'
 import type { Token, WorkerId } from '../../job/ids.ts'
 import { rankOf } from '../../job/rank.ts'
 import type { AttemptRecord, ClaimedJob, JobLogLine, JobRecord, NewJob, Progress } from '../../job/record.ts'
-import type { JobState } from '../../job/states.ts'
+import type { StoredState } from '../../job/states.ts'
 
 /** The jobs of one claim, under one token. */
 export interface LeaseEntry {
@@ -33,7 +33,7 @@ export interface Ending {
 export interface Entry {
   /** Replaced as a whole when a unique key's conflict rule says so. */
   job: NewJob
-  state: JobState
+  state: StoredState
   attempt: number
   crashes: number
   readonly createdAt: number
@@ -42,7 +42,7 @@ export interface Entry {
   /** Present while running. */
   lease: LeaseEntry | null
   position: number
-  cancel: { readonly reason: string | null } | null
+  cancel: { readonly reason: string | null; readonly heard: boolean } | null
   /** Null until one leaves a record. */
   attempts: readonly AttemptRecord[] | null
   /** What its handlers said. */
@@ -54,7 +54,7 @@ export interface Entry {
 const NO_LOG: readonly JobLogLine[] = []
 const NO_ATTEMPTS: readonly AttemptRecord[] = []
 
-export function newEntry(job: NewJob, state: JobState, nowMs: number, dueAt: number): Entry {
+export function newEntry(job: NewJob, state: StoredState, nowMs: number, dueAt: number): Entry {
   return {
     job,
     state,
@@ -113,7 +113,6 @@ export function recordOf(entry: Entry): JobRecord {
   }
   switch (entry.state) {
     case 'scheduled':
-    case 'blocked':
     case 'ready':
       return { ...facts, state: entry.state }
     case 'running': {
@@ -133,6 +132,15 @@ export function recordOf(entry: Entry): JobRecord {
     case 'cancelled':
       return { ...facts, state: 'cancelled', finishedAt: endOf(entry).at, reason: endOf(entry).reason }
   }
+}
+
+/** Forgets what the job went through: it has another input now. Only for a job that is off its shelf. */
+export function startOver(entry: Entry): void {
+  entry.attempt = 0
+  entry.crashes = 0
+  entry.error = null
+  entry.attempts = null
+  entry.said = null
 }
 
 /** The newest of them stay. */

@@ -5,6 +5,8 @@ import type { Entry, LeaseEntry } from './entry.ts'
 interface WorkerEntry {
   readonly leaseMs: number
   expiresAt: number
+  /** How many of its open jobs can be running, as it promised; null if it promised nothing. */
+  atOnce: number | null
 }
 
 export class Leases {

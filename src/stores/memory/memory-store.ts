@@ -46,8 +46,11 @@ export function storeOn(state: MemoryState): Store {
       state.listeners.clear()
     },
     enqueue: (flush) => step(() => enqueue(state, flush)),
-    register: (worker, leaseMs) =>
-      step(() => void state.leases.workers.set(worker, { leaseMs, expiresAt: state.now() + leaseMs })),
+    register: (worker, leaseMs, atOnce) =>
+      step(() => {
+        const expiresAt = state.now() + leaseMs
+        state.leases.workers.set(worker, { leaseMs, expiresAt, atOnce: atOnce ?? null })
+      }),
     retire: (worker) => step(() => void state.leases.workers.delete(worker)),
     cycle: (request) => step(() => cycle(state, request)),
     heartbeat: (request) => step(() => heartbeat(state, request)),

@@ -17,16 +17,22 @@ export function memorySchedules(state: MemoryState, step: Guard): Schedules {
           }),
       ),
     remove: (id) => step(() => schedules.delete(id)),
-    list: () => step(() => [...schedules.values()]),
+    list: () => step(() => ({ now: state.now(), schedules: [...schedules.values()] })),
     fire: (id, slot, nextSlot, job) =>
       step(() => {
         const schedule = schedules.get(id)
         if (schedule === undefined) return 'missing'
-        if (schedule.lastSlot !== null && slot <= schedule.lastSlot) return 'already'
+        if (isFired(schedule, slot, state.now())) return 'already'
         schedules.set(id, { ...schedule, lastSlot: slot, nextSlot })
         // The job's own id serves as the flush: this step can happen once only.
         enqueue(state, { id: job.id as string as FlushId, jobs: [job] })
         return 'fired'
       }),
   }
+}
+
+/** A last slot in the future was fired before the clock was put back: it stands for itself alone. */
+function isFired({ lastSlot }: StoredSchedule, slot: number, now: number): boolean {
+  if (lastSlot === null || slot > lastSlot) return false
+  return slot === lastSlot || lastSlot <= now
 }

@@ -3,7 +3,14 @@
  * and `take` and `put` are the only way from one to the next: they refuse illegal moves, keep the counts, and free the
  * unique key of a job whose new state no longer holds it, all in the same step.
  */
-import { isFinal, isLegalMove, JOB_STATES, type FinalState, type JobState } from '../../job/states.ts'
+import {
+  isFinal,
+  isLegalMove,
+  JOB_STATES,
+  type FinalState,
+  type JobState,
+  type StoredState,
+} from '../../job/states.ts'
 import type { JobId } from '../../job/ids.ts'
 import { SortedList } from '../../std/sorted-list.ts'
 import { byDueTime, byFinish, byRank, type Entry } from './entry.ts'
@@ -18,7 +25,7 @@ export interface QueueShelf {
 }
 
 /** Told of each move as it happens; `from` is null at birth, `to` is null when the job is forgotten. */
-export type OnMove = (entry: Readonly<Entry>, from: JobState | null, to: JobState | null) => void
+export type OnMove = (entry: Readonly<Entry>, from: StoredState | null, to: StoredState | null) => void
 
 export class Shelves {
   readonly #keys: UniqueKeys
@@ -64,7 +71,7 @@ export class Shelves {
     this.#shelfOf(entry, shelf)?.delete(entry)
   }
 
-  put(entry: Entry, to: JobState): void {
+  put(entry: Entry, to: StoredState): void {
     const from = entry.state
     if (!isLegalMove(from, to)) throw new Error(`job ${entry.job.id}: ${from} → ${to} is not a legal move`)
     entry.state = to
@@ -108,7 +115,7 @@ export class Shelves {
     this.#shelfOf(entry, shelf)?.add(entry)
   }
 
-  /** Running jobs are found through their lease, blocked ones through nothing yet: no limit exists to block them. */
+  /** Running jobs are found through their lease. */
   #shelfOf(entry: Entry, shelf: QueueShelf): SortedList<Entry> | undefined {
     switch (entry.state) {
       case 'scheduled':
@@ -116,7 +123,6 @@ export class Shelves {
       case 'ready':
         return entry.crashes > 0 ? shelf.suspects : shelf.ready
       case 'running':
-      case 'blocked':
         return undefined
       case 'completed':
       case 'dead':

@@ -2,7 +2,7 @@
  * All that the in-memory store knows, and the few moves that its methods are made of. Everything runs between two
  * awaits, which is what makes each method one atomic step.
  */
-import { crashOutcome, crashRecord } from '../../job/crash.ts'
+import { crashOutcome, crashRecord, type CrashOutcome } from '../../job/crash.ts'
 import type { AttemptError } from '../../job/failure.ts'
 import type { FlushId, WorkerId } from '../../job/ids.ts'
 import type { Due, NewJob } from '../../job/record.ts'
@@ -11,8 +11,8 @@ import type { FinalState } from '../../job/states.ts'
 import { assertNever } from '../../std/never.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
-import { MAX_ATTEMPT_RECORDS, type EnqueueAnswer, type WakeUp } from '../store.ts'
-import { remember, type Ending, type Entry, type LeaseEntry } from './entry.ts'
+import { MAX_ATTEMPT_RECORDS, MAX_SCAN, type EnqueueAnswer, type WakeUp } from '../store.ts'
+import { remember, startOver, type Ending, type Entry, type LeaseEntry } from './entry.ts'
 import { Leases } from './leases.ts'
 import { Shelves, type OnMove } from './shelves.ts'
 import { UniqueKeys } from './unique-keys.ts'
@@ -27,6 +27,8 @@ export interface MemoryStateParts {
   readonly clock: Pick<Clock, 'now'>
   readonly random: Random
   readonly maxFinished: number
+  /** Maximum number of jobs that a list or bulk change looks at. @default MAX_SCAN */
+  readonly maxScan?: number
   /** For tests that keep a history. */
   readonly onMove?: OnMove
 }
@@ -35,6 +37,7 @@ export class MemoryState {
   readonly clock: Pick<Clock, 'now'>
   readonly random: Random
   readonly maxFinished: number
+  readonly maxScan: number
   readonly shelves: Shelves
   readonly leases = new Leases()
   readonly keys = new UniqueKeys()
@@ -42,10 +45,11 @@ export class MemoryState {
   readonly listeners = new Set<(hint: WakeUp) => void>()
   #hints: WakeUp[] = []
 
-  constructor({ clock, random, maxFinished, onMove }: MemoryStateParts) {
+  constructor({ clock, random, maxFinished, maxScan = MAX_SCAN, onMove }: MemoryStateParts) {
     this.clock = clock
     this.random = random
     this.maxFinished = maxFinished
+    this.maxScan = maxScan
     this.shelves = new Shelves(this.keys, onMove)
   }
 
@@ -96,6 +100,7 @@ export class MemoryState {
         entry.attempt--
         return this.schedule(entry, settlement.delayMs, settlement.error ?? entry.error)
       case 'release':
+      case 'confirm':
         return this.release(entry)
       default:
         return assertNever(settlement)
@@ -122,7 +127,18 @@ export class MemoryState {
   /** Moves a waiting (or replayed) job to another due time, and makes it another job where one is given. */
   reschedule(entry: Entry, dueAt: number, job: NewJob = entry.job): void {
     this.shelves.take(entry)
-    // Only now that it is off its old shelf: queue, rank and due time say where it stands.
+    this.#putBack(entry, dueAt, job)
+  }
+
+  /** The same, for a job that nobody has tried yet. */
+  replace(entry: Entry, dueAt: number, job: NewJob): void {
+    this.shelves.take(entry)
+    startOver(entry)
+    this.#putBack(entry, dueAt, job)
+  }
+
+  /** Only for a job that is off its old shelf: queue, rank and due time say where it stands. */
+  #putBack(entry: Entry, dueAt: number, job: NewJob): void {
     entry.job = job
     entry.dueAt = dueAt
     this.shelves.put(entry, dueAt > this.now() ? 'scheduled' : 'ready')
@@ -145,17 +161,19 @@ export class MemoryState {
   }
 
   /** A worker was lost with this job. Its lease is revoked already. */
-  crashed(
-    entry: Entry,
-    { worker, claimedAt }: LeaseEntry,
-  ): { to: 'scheduled' | 'dead' | 'cancelled'; error: AttemptError } {
+  crashed(entry: Entry, { worker, claimedAt }: LeaseEntry, mayHaveRun: boolean): CrashOutcome {
     const { attempt, cancel } = entry
     const { maxCrashes } = entry.job
-    const before = { worker, attempt, crashes: entry.crashes, maxCrashes, cancelled: cancel !== null }
-    const { to, error, crashes, delayMs } = crashOutcome(before, this.random)
+    const cancelled = cancel !== null
+    const before = { worker, attempt, crashes: entry.crashes, maxCrashes, cancelled, mayHaveRun }
+    const outcome = crashOutcome(before, this.random)
+    const { to, error, crashes, delayMs } = outcome
     entry.crashes = crashes
-    remember(entry, crashRecord(error, worker, claimedAt, this.now()), MAX_ATTEMPT_RECORDS)
-    if (to === 'cancelled') {
+    const record = crashRecord(error, worker, claimedAt, this.now())
+    if (record !== null) remember(entry, record, MAX_ATTEMPT_RECORDS)
+    if (error === null) {
+      this.release(entry)
+    } else if (to === 'cancelled') {
       this.finish(entry, 'cancelled', { reason: cancel?.reason ?? null })
     } else if (to === 'dead') {
       this.finish(entry, 'dead', { error })
@@ -163,13 +181,13 @@ export class MemoryState {
       entry.attempt--
       this.schedule(entry, delayMs, error)
     }
-    return { to, error }
+    return outcome
   }
 }
 
 /** Whether the job would wait for another attempt. */
 function comesBack(settlement: Settlement): boolean {
-  return settlement.type === 'retry' || settlement.type === 'snooze' || settlement.type === 'release'
+  return settlement.type !== 'completed' && settlement.type !== 'dead' && settlement.type !== 'cancelled'
 }
 
 /** What a listener throws is its own affair. */

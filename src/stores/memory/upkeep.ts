@@ -1,4 +1,5 @@
 /** Upkeep in memory: promote, rescue, prune, lead. */
+import { mayHaveRun } from '../../job/crash.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import type { FinalState } from '../../job/states.ts'
 import type { RescueAnswer, RescuedJob, Retention, Upkeep } from '../store.ts'
@@ -54,7 +55,13 @@ function rescue(state: MemoryState, limit: number): RescueAnswer {
   const jobs: RescuedJob[] = []
   for (const lease of state.leases.orphaned(now)) {
     if (jobs.length >= limit) break
-    for (const entry of state.leases.revoke(lease)) jobs.push(crashed(state, entry, lease))
+    const worker = state.leases.workers.get(lease.worker)
+    const atOnce = worker?.atOnce ?? null
+    const open = state.leases.revoke(lease)
+    for (const [before, entry] of open.entries())
+      jobs.push(crashed(state, entry, lease, mayHaveRun(before, atOnce)))
+    // Its next lease, which a later call may take, stands behind this one.
+    if (worker !== undefined && atOnce !== null) worker.atOnce = Math.max(0, atOnce - open.length)
   }
   // A worker goes only when no lease is left of it, so that a bounded rescue never leaves one behind.
   const workers = [...state.leases.workers]
@@ -64,8 +71,8 @@ function rescue(state: MemoryState, limit: number): RescueAnswer {
   return { workers, jobs }
 }
 
-function crashed(state: MemoryState, entry: Entry, lease: LeaseEntry): RescuedJob {
-  const { to, error } = state.crashed(entry, lease)
+function crashed(state: MemoryState, entry: Entry, lease: LeaseEntry, ran: boolean): RescuedJob {
+  const { to, error } = state.crashed(entry, lease, ran)
   const { worker } = lease
   const { id, name, queue } = entry.job
   return { id, name, queue, worker, crashes: entry.crashes, to, error }

@@ -1,8 +1,21 @@
 /** Administration in SQL. */
 import type { JobId } from '../../job/ids.ts'
-import type { Admin, BulkAction, ChangeAnswer, DeadGroup, JobEdit, JobFilter, QueueStatus } from '../store.ts'
+import { isUuid } from '../../std/ids.ts'
+import { checkCursor } from '../cursor.ts'
+import { groupOf, mergeGroups } from '../dead-groups.ts'
+import type {
+  Admin,
+  BulkAction,
+  ChangeAnswer,
+  DeadGroup,
+  DeadGroupPage,
+  JobEdit,
+  JobFilter,
+  QueueStatus,
+} from '../store.ts'
 import type { Executor, SqlValue } from './executor.ts'
-import { textArray, uuidArray } from './literals.ts'
+import { groupFilterValues, neighbour, rangeOf, scan, type ScanParts } from './list.ts'
+import { uuidArray } from './literals.ts'
 import { recordOf, type RecordRow } from './records.ts'
 import type { Statements } from './statements.ts'
 
@@ -15,28 +28,20 @@ interface QueueRow {
   readonly completed: number
   readonly dead: number
   readonly cancelled: number
-  readonly oldest: number | null
-}
-
-interface DeadGroupRow extends Omit<DeadGroup, 'firstAt' | 'lastAt'> {
-  readonly first_at: number
-  readonly last_at: number
-  /** Of the page, the same in each row. */
-  readonly next: JobId | null
+  readonly oldest_ready_at: number | null
 }
 
 export function sqlAdmin(executor: Executor, statements: Statements): Admin {
+  const parts: ScanParts = { executor, statements }
   return {
     async get(id) {
-      if (!UUID.test(id)) return null
-      const [row] = await executor.query<RecordRow>(statements.get, [id])
-      return row === undefined ? null : recordOf(row)
+      if (!isUuid(id)) return null
+      const [row] = await executor.query<{ job: RecordRow }>(statements.getJobs, [uuidArray([id])])
+      return row === undefined ? null : recordOf(row.job)
     },
-    async list(query) {
-      const values = [...filterValues(query), query.after, query.limit + 1]
-      const rows = await executor.query<RecordRow>(statements.list, values)
-      const jobs = rows.slice(0, query.limit).map(recordOf)
-      return { jobs, next: rows.length > query.limit ? (jobs.at(-1)?.id ?? null) : null }
+    async list({ limit, after, ...filter }) {
+      const { rows, next, looked } = await scan(parts, filter, { limit, after, newestFirst: true })
+      return { jobs: rows.map(recordOf), next, looked }
     },
     async queues() {
       return (await executor.query<QueueRow>(statements.queues, [])).map(statusOf)
@@ -45,57 +50,66 @@ export function sqlAdmin(executor: Executor, statements: Statements): Admin {
       await executor.query(statements.setPaused, [queue, paused])
     },
     async cancel(id, reason) {
-      if (!UUID.test(id)) return 'missing'
+      if (!isUuid(id)) return 'missing'
       type Outcome = Awaited<ReturnType<Admin['cancel']>>
       const [row] = await executor.query<{ outcome: Outcome }>(statements.cancel, [id, reason])
       return row?.outcome ?? 'missing'
     },
-    change: (filter, action, limit, after) =>
-      executor.transaction(async (tx): Promise<ChangeAnswer> => {
-        const values = [...filterValues(filter), after, limit + 1]
-        const picked = await tx.query<{ id: JobId }>(statements.pick, values)
-        const ids = picked.slice(0, limit).map(({ id }) => id)
-        const [row] = await tx.query<{ changed: number }>(statements.change, [
-          uuidArray(ids),
-          ...actionValues(action),
-        ])
-        const changed = row?.changed ?? 0
-        const next = picked.length > limit ? (ids.at(-1) ?? null) : null
-        return { changed, skipped: ids.length - changed, next }
-      }),
+    async change(filter, action, limit, after): Promise<ChangeAnswer> {
+      const { rows, next, looked } = await scan(parts, filter, { limit, after, newestFirst: false })
+      if (rows.length === 0) return { changed: 0, skipped: 0, next, looked }
+      const ids = uuidArray(rows.map(({ id }) => id))
+      const [row] = await executor.query<{ changed: number }>(statements.change, [
+        ids,
+        ...actionValues(action),
+      ])
+      const changed = row?.changed ?? 0
+      return { changed, skipped: rows.length - changed, next, looked }
+    },
     async edit(id, edit) {
-      if (!UUID.test(id)) return 'missing'
+      if (!isUuid(id)) return 'missing'
       type Outcome = Awaited<ReturnType<Admin['edit']>>
       const [row] = await executor.query<{ outcome: Outcome }>(statements.edit, [id, ...editValues(edit)])
       return row?.outcome ?? 'missing'
     },
-    async deadGroups(filter, limit, after) {
-      const values = [...filterValues(filter), after, limit]
-      const rows = await executor.query<DeadGroupRow>(statements.deadGroups, values)
-      return { groups: rows.map(groupOf), next: rows[0]?.next ?? null }
-    },
+    deadGroups: (filter, limit, after) => deadGroups(parts, filter, limit, after),
   }
 }
 
-/** What is no uuid is no job's id, and the database would call it an error. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+interface DeadGroupRow {
+  readonly looked: number
+  readonly unread: JobId | null
+  readonly dead_group: DeadGroup | null
+}
 
-function filterValues(filter: JobFilter): SqlValue[] {
-  const { ids, states, queues, names, fingerprints, finishedFrom, finishedBefore } = filter
-  const list = (values: readonly string[] | undefined): string | null =>
-    values === undefined ? null : textArray(values)
-  const uuids = ids === undefined ? null : uuidArray(ids.filter((id) => UUID.test(id)))
-  // Upwards: of whole milliseconds both bounds take and leave the same ones.
-  const time = (ms: number | undefined): number | null => (ms === undefined ? null : Math.ceil(ms))
-  return [
-    uuids,
-    list(states),
-    list(queues),
-    list(names),
-    list(fingerprints),
-    time(finishedFrom),
-    time(finishedBefore),
-  ]
+/** Dead letters that one call of deadGroups looks at. */
+const GROUPS_BUDGET = 20_000
+
+async function deadGroups(
+  parts: ScanParts,
+  filter: JobFilter,
+  limit: number,
+  after: JobId | null,
+): Promise<DeadGroupPage> {
+  checkCursor(after)
+  if (filter.states?.includes('dead') === false) return { groups: [], next: null, looked: 0 }
+  if (filter.ids !== undefined) {
+    const dead = { ...filter, states: ['dead'] as const }
+    const { rows, next, looked } = await scan(parts, dead, { limit, after, newestFirst: false })
+    return { groups: mergeGroups(rows.flatMap((row) => groupOf(recordOf(row)))), next, looked }
+  }
+  const range = rangeOf(filter, after, false)
+  if (range === null) return { groups: [], next: null, looked: 0 }
+  const rows = await parts.executor.query<DeadGroupRow>(parts.statements.deadGroups, [
+    ...groupFilterValues(filter),
+    range.low,
+    range.high,
+    limit,
+    GROUPS_BUDGET,
+  ])
+  const groups = rows.flatMap(({ dead_group: group }) => (group === null ? [] : [group]))
+  const unread = rows[0]?.unread ?? null
+  return { groups, next: unread === null ? null : neighbour(unread, -1n), looked: rows[0]?.looked ?? 0 }
 }
 
 /** As holdfast.change takes them: what to do, the reason, the payload. */
@@ -116,13 +130,8 @@ function editValues({ payload, rank, due }: JobEdit): SqlValue[] {
   ]
 }
 
-function groupOf(row: DeadGroupRow): DeadGroup {
-  const { queue, name, fingerprint, count, first_at: firstAt, last_at: lastAt, newest, kind, message } = row
-  return { queue, name, fingerprint, count, firstAt, lastAt, newest, kind, message }
-}
-
 function statusOf(row: QueueRow): QueueStatus {
-  const { queue, paused, scheduled, ready, running, completed, dead, cancelled, oldest } = row
+  const { queue, paused, scheduled, ready, running, completed, dead, cancelled } = row
   const counts = { scheduled, blocked: 0, ready, running, completed, dead, cancelled }
-  return { queue, paused, counts, oldestReadyAt: oldest }
+  return { queue, paused, counts, oldestReadyAt: row.oldest_ready_at }
 }

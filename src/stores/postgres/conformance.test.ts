@@ -17,7 +17,7 @@ describe.each(
   (
     [
       { version: 18, prefix: '' },
-      { version: 13, prefix: 'hf_' },
+      { version: 13, prefix: 'p_' },
     ] as const
   ).filter(({ version }) => postgresVersions().includes(version)),
 )('PostgreSQL $version', ({ version, prefix }) => {
@@ -32,5 +32,8 @@ describe.each(
     await database.drop()
   })
 
-  storeConformance({ open: () => openSqlStore({ executor, own: false, prefix }), runner })
+  storeConformance({
+    open: () => openSqlStore({ executor, own: false, prefix }),
+    runner,
+  })
 })

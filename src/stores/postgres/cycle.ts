@@ -1,44 +1,57 @@
-/** Settle and claim: one round trip, and a second one only where something is not as it nearly always is, or is long. */
+/** Settle and claim: one round trip, and a second one only if a payload is large or something is not as it usually is. */
 import type { JobId, Token } from '../../job/ids.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, Lease } from '../store.ts'
-import { lacksPayload, unpack, type PackedJob } from './bodies.ts'
 import type { Queryable, SqlValue } from './executor.ts'
-import { SUSPECTS_LANE, type Lanes, type Look } from './lanes.ts'
+import type { Lanes, Look } from './lanes.ts'
 import { intArray, uuidArray } from './literals.ts'
-import { NO_SETTLES, notFound, packSettles, readSettled, type Held } from './settles.ts'
+import { unpackJob, type PackedJob } from './packed-jobs.ts'
+import { NO_SETTLES, notFound, packSettles, readHeld, readSettled, type Held } from './settles.ts'
 import type { Statements } from './statements.ts'
-
-interface CycleRow {
-  readonly alive: boolean
-  readonly settled: Held | null
-  readonly token: Token | null
-  readonly claimed_at: number
-  readonly jobs: string
-}
 
 export interface CycleParts {
   readonly db: Queryable
   readonly statements: Statements
   readonly lanes: Lanes
   readonly clock: Pick<Clock, 'monotonicMs'>
+  /** Whether wake-ups arrive: they tell of every job that comes in below what was claimed last. */
+  readonly hears: () => boolean
 }
 
-const NO_CLAIM: readonly SqlValue[] = [null, null, null, null]
+/** What holdfast.cycle returned. */
+interface Answer {
+  readonly alive: boolean
+  readonly held: Held
+  readonly claims: readonly Claim[]
+}
+
+interface Claim {
+  readonly token: Token
+  readonly claimedAt: number
+  readonly jobs: readonly PackedJob[]
+  /** In the order of the jobs; empty if the payload is in a table of its own. */
+  readonly payloads: readonly string[]
+}
+
+export const NO_CLAIM: readonly SqlValue[] = [null, null, null, null, null]
 
 export async function cycle(parts: CycleParts, request: CycleRequest): Promise<CycleAnswer> {
   const { worker, settle, claim } = request
   // What is released here must be found by the claim behind it, wherever it ranks.
-  const released = settle.some(({ settlement }) => settlement.type === 'release')
+  const released = settle.some(({ settlement: { type } }) => type === 'release' || type === 'confirm')
   const look = claim === null ? null : parts.lanes.look(claim.queue, claim.suspects, released)
-  const rows = await send(parts, worker, packSettles(settle), claim, look)
-  const { alive, settled } = firstOf(rows)
-  let leases = await leasesIn(parts, rows, claim)
-  if (claim !== null && alive && leases.length === 0 && look?.sweep === false) {
-    const sweep = parts.lanes.look(claim.queue, claim.suspects, true)
-    leases = await leasesIn(parts, await send(parts, worker, NO_SETTLES, claim, sweep), claim)
+  const answer = await send(parts, worker, packSettles(settle), claim, look)
+  const { alive, held } = answer
+  let leases = await leasesIn(parts, answer.claims, claim, look)
+  if (claim !== null && look !== null && alive && leases.length === 0) {
+    // Under an old transaction a sweep reads every row that was ever deleted, so it is not made for each empty answer.
+    if (!look.sweep && !parts.hears()) {
+      const sweep = parts.lanes.look(claim.queue, claim.suspects, true)
+      const swept = await send(parts, worker, NO_SETTLES, claim, sweep)
+      leases = await leasesIn(parts, swept.claims, claim, sweep)
+    }
+    if (leases.length === 0) parts.lanes.empty(claim.queue, look)
   }
-  const held = settled ?? []
   const unknown = notFound(settle, held)
   const finished = unknown.length === 0 ? new Set<Token>() : await finishedOf(parts, unknown)
   return { alive, settled: readSettled(settle, held, finished), leases }
@@ -50,48 +63,72 @@ async function send(
   settles: readonly SqlValue[],
   claim: ClaimRequest | null,
   look: Look | null,
-): Promise<CycleRow[]> {
+): Promise<Answer> {
   const sentMs = clock.monotonicMs()
   const wanted =
     claim === null || look === null
       ? NO_CLAIM
-      : [claim.queue, claim.limit, intArray(look.lanes), intArray(look.from)]
-  const rows = await db.query<CycleRow>(statements.cycle, [worker, ...settles, ...wanted])
-  if (claim !== null && look?.sweep === true) lanes.swept(claim.queue, clock.monotonicMs() - sentMs)
-  return rows
+      : [claim.queue, claim.limit, intArray(look.lanes), intArray(look.from), intArray(look.to)]
+  const [row] = await db.query<{ answer: string }>(statements.cycle, [worker, ...settles, ...wanted])
+  if (claim !== null && look !== null) lanes.answered(claim.queue, look, clock.monotonicMs() - sentMs)
+  if (row === undefined) throw new Error('The function cycle returned no row.')
+  return readAnswer(row.answer)
 }
 
-function firstOf(rows: readonly CycleRow[]): CycleRow {
-  const [row] = rows
-  if (row === undefined) throw new Error('The function cycle answered without a row.')
-  return row
+export function readAnswer(text: string): Answer {
+  const [settled = '', ...claims] = text.split('\x1c')
+  return {
+    alive: settled.startsWith('a'),
+    held: readHeld(settled.slice(1)),
+    claims: claims.filter((claim) => claim !== '').map(readClaim),
+  }
+}
+
+function readClaim(text: string): Claim {
+  const [token, claimedAt, jobs = '', payloads = ''] = text.split('\x1d')
+  return {
+    token: Number(token) as Token,
+    claimedAt: Number(claimedAt),
+    jobs: JSON.parse(`[${jobs}]`) as PackedJob[],
+    payloads: payloads.split('\x1e'),
+  }
 }
 
 async function leasesIn(
   parts: CycleParts,
-  rows: readonly CycleRow[],
+  claims: readonly Claim[],
   claim: ClaimRequest | null,
+  look: Look | null,
 ): Promise<Lease[]> {
-  if (claim === null) return []
+  if (claim === null || look === null || claims.length === 0) return []
   const { queue } = claim
-  const claims = rows.flatMap(({ token, claimed_at: claimedAt, jobs }) =>
-    token === null ? [] : [{ token, claimedAt, packed: JSON.parse(jobs) as PackedJob[] }],
+  const apart = claims.flatMap(({ jobs, payloads }) =>
+    jobs.filter((_, place) => payloads[place] === '').map(([, [id]]) => id),
   )
-  const long = claims.flatMap(({ packed }) => packed.filter(lacksPayload).map(([, [id]]) => id))
-  const payloads = long.length === 0 ? undefined : await longPayloads(parts, long)
-  return claims.map(({ token, claimedAt, packed }) => {
-    const jobs = packed.map((one) => unpack(one, queue, payloads?.get(one[1][0])))
+  const bodies = apart.length === 0 ? undefined : await payloadsOf(parts, apart)
+  return claims.map(({ token, claimedAt, jobs: packed, payloads }) => {
+    const jobs = packed.map((job, place) => {
+      const inline = payloads[place]
+      return unpackJob(job, queue, inline ? inline : payloadOf(job[1][0], bodies))
+    })
     for (const { priority, crashes, dueAt, headStartMs } of jobs)
-      parts.lanes.taken(queue, crashes > 0 ? SUSPECTS_LANE : priority, dueAt - headStartMs)
+      if (crashes === 0) parts.lanes.taken(queue, priority, dueAt - headStartMs, headStartMs, look)
+    parts.lanes.sawTime(claimedAt)
     return { token, queue, claimedAt, jobs }
   })
 }
 
-async function longPayloads(
+function payloadOf(id: JobId, bodies: ReadonlyMap<JobId, string> | undefined): string {
+  const body = bodies?.get(id)
+  if (body === undefined) throw new Error(`The payload of job ${id} is missing.`)
+  return body
+}
+
+async function payloadsOf(
   { db, statements }: CycleParts,
   ids: readonly JobId[],
 ): Promise<ReadonlyMap<JobId, string>> {
-  const rows = await db.query<{ id: JobId; body: string }>(statements.longPayloads, [uuidArray(ids)])
+  const rows = await db.query<{ id: JobId; body: string }>(statements.payloads, [uuidArray(ids)])
   return new Map(rows.map(({ id, body }) => [id, body]))
 }
 

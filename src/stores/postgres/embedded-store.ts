@@ -24,7 +24,18 @@ const TEN_YEARS_MS = 315_360_000_000
 const RESCUE_AT_ONCE = 1_000
 const VACUUM_EVERY_MS = 60_000
 /** Where rows come and go. */
-const BUSY_TABLES = ['ready', 'scheduled', 'lease', 'worker', 'intake', 'unique_key', 'payload'] as const
+const BUSY_TABLES = [
+  'ready',
+  'scheduled',
+  'lease',
+  'batch',
+  'worker',
+  'intake',
+  'unique_key',
+  'payload',
+  'queue',
+  'count_change',
+] as const
 
 export function embeddedStore(options: EmbeddedStoreOptions = {}): Store {
   const { directory = '.holdfast', onProgress } = options

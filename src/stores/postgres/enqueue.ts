@@ -3,9 +3,9 @@ import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
-import { bodyOf, isLong } from './bodies.ts'
 import type { Queryable, Statement } from './executor.ts'
-import { boolArray, intArray, textArray, uuidArray } from './literals.ts'
+import { intArray, textArray, uuidArray } from './literals.ts'
+import { factsOf, holdNumber } from './packed-jobs.ts'
 import { sqlState } from './server-errors.ts'
 import type { Statements } from './statements.ts'
 
@@ -46,20 +46,17 @@ export function readAnswers({ jobs }: Flush, answers: Answers | null): readonly 
 }
 
 function columns(jobs: readonly NewJob[]): (string | null)[] {
-  const longs = jobs.map((job) => isLong(job.payload))
-  const long = jobs.filter((_, index) => longs[index])
   const delayed = jobs.some(({ due }) => 'atMs' in due || due.inMs > 0)
   return [
     uuidArray(jobs.map((job) => job.id)),
     textArray(onceIfSame(jobs.map((job) => job.queue))),
+    textArray(onceIfSame(jobs.map((job) => job.name))),
     intArray(onceIfSame(jobs.map((job) => job.priority))),
     intArray(onceIfSame(jobs.map((job) => Math.round(job.headStartMs)))),
     delayed ? intArray(jobs.map(({ due }) => ('inMs' in due ? Math.round(due.inMs) : null))) : null,
     delayed ? intArray(jobs.map(({ due }) => ('atMs' in due ? Math.round(due.atMs) : null))) : null,
-    long.length === 0 ? null : boolArray(longs),
-    jobs.map((job, index) => bodyOf(job, longs[index] === true)).join('\n'),
-    long.length === 0 ? null : uuidArray(long.map((job) => job.id)),
-    long.length === 0 ? null : long.map((job) => job.payload).join('\x1e'),
+    jobs.map(factsOf).join('\n'),
+    jobs.map((job) => job.payload).join('\x1e'),
   ]
 }
 
@@ -69,18 +66,21 @@ function onceIfSame<T>(list: readonly T[]): readonly T[] {
 
 /** As enqueue_unique and fire take it. */
 export function keyedJob(job: NewJob): string {
-  const { id, queue, due, unique, payload } = job
-  const long = isLong(payload)
-  const facts = {
+  const { id, queue, name, priority, headStartMs, due, unique, payload } = job
+  const columns = {
     id,
     queue,
+    name,
+    priority,
+    head_start: Math.round(headStartMs),
     due_in: 'inMs' in due ? Math.round(due.inMs) : null,
     due_at: 'atMs' in due ? Math.round(due.atMs) : null,
     key: unique === null ? null : unique.key,
+    hold: unique === null ? null : holdNumber(unique.hold),
     on_conflict: unique === null ? null : unique.onConflict,
-    payload: long ? payload : null,
+    payload,
   }
-  return `${JSON.stringify(facts).slice(0, -1)},"body":${bodyOf(job, long)}}`
+  return `${JSON.stringify(columns).slice(0, -1)},"facts":${factsOf(job)}}`
 }
 
 function broken(what: string): HoldfastError {

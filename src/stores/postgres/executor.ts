@@ -32,6 +32,14 @@ export interface Transaction extends Queryable {
   readonly handle: TransactionHandle
 }
 
+export interface TransactionOptions {
+  /**
+   * A handler's code runs in it, for as long as that takes: it must not take a connection from claims, settles and
+   * enqueues. @default false
+   */
+  readonly ofHandler?: boolean
+}
+
 export interface Executor extends Queryable {
   /** Connects, and tells what it found. Safe to call again. Rejects where the database cannot be used. */
   open(): Promise<ServerFacts>
@@ -39,17 +47,12 @@ export interface Executor extends Queryable {
    * Runs statements in one transaction on one connection (read committed); commits when `work` resolves, rolls back
    * when it rejects. Deadlocks and serialization failures (40P01, 40001) are tried again as a whole a few times.
    */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>
   /**
    * Listens on a channel until stopped. `onGap` is called whenever notices may have been missed (the connection was
    * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.
    */
   listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening>
-  /**
-   * Where there is one connection only: throws HF_INSIDE_TRANSACTION for code inside a transaction that holds it. Every
-   * call checks this itself; whoever hands calls over to code elsewhere asks first.
-   */
-  refuseInside?(doing: string): void
   /** Gives everything back, within a bounded time; later calls reject with HF_CLOSED. Safe to call again. */
   close(): Promise<void>
 }

@@ -1,35 +1,87 @@
 /**
- * Where claims begin to look. Each lane of a queue (a priority, or the suspects) is searched from the rank of its last
- * claim on, because what was deleted before it still stands in the index for as long as some old transaction might see
- * it. Whatever comes in below is told of, and lowers the mark; and now and then a claim sweeps from the start, so that
- * what was not told of is overtaken for a moment at most. No queue is called empty without a sweep.
+ * Where claims begin to look. Each lane of a queue (a priority, or the crash suspects) is searched from the rank of its
+ * last claim on, the mark: rows that were deleted below it stay in the index for as long as an old transaction might see
+ * them, and reading past them costs more with every job. Wake-ups tell of every job that comes in below the mark, and
+ * lower it. As a backstop, a claim now and then sweeps what is below the mark as well: all of it, or a window of ranks
+ * if that costs too much. However much it costs, a round of windows ends after a few, so every rank is looked at.
  */
 import type { Clock } from '../../std/clock.ts'
 
 export interface Look {
+  /** A lane may be listed twice: from its mark on, and the window that is swept. */
   readonly lanes: readonly number[]
   readonly from: readonly number[]
+  /** Exclusive. */
+  readonly to: readonly number[]
   readonly sweep: boolean
+  /** Counts the looks: tells what a wake-up came after. */
+  readonly number: number
+  /** What is swept, as times. */
+  readonly window: Window | null
+}
+
+/** Ranks by time, without the head start. Null for the end: up to the marks. */
+interface Window {
+  readonly start: number
+  readonly end: number | null
 }
 
 export const SUSPECTS_LANE = 10
 const ALL_LANES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
-/** Lower than any rank: a head start is worth ten years a level at most. */
+/** Below and above any rank: a head start is worth ten years per level at most. */
 const LOWEST = -1e15
+const HIGHEST = 1e15
 
 const SWEEP_EVERY_MS = 250
-/** A sweep may cost a tenth of the time, but comes after this at the latest. */
+/** A sweep may take a tenth of the time, but comes after this at the latest. */
 const SWEEP_COST_SHARE = 10
 const SWEEP_AT_LATEST_MS = 5_000
+/** A window that costs more than this is halved the next time, one that costs less than a quarter of it is doubled. */
+const WINDOW_COST_MS = 10
+const SMALLEST_WINDOW_MS = 10
+/** After so many windows the next one reaches up to the marks: a round takes about five seconds. */
+const MOST_WINDOWS = 19
+/** Windows divide at most this much time. What is older belongs to the first one. */
+const OLDEST_WINDOW_MS = 86_400_000
+/**
+ * After an empty answer the mark moves up to now minus this: a job that is enqueued now ranks higher, unless its
+ * transaction takes longer, and then its wake-up tells.
+ */
+const IN_FLIGHT_MS = 1_000
 
-interface QueueMarks {
-  readonly marks: Map<number, number>
+interface Lane {
+  mark: number
+  /** Of the newest job that was claimed; undefined before the first. */
+  headStartMs: number | undefined
+  /** The lowest rank that wake-ups told of, and the newest look by then: answers of that look and older ones don't know it. */
+  hint: { readonly rank: number; readonly look: number } | undefined
+  /** Up to here the windows of this round have swept. */
+  sweptTo: number
+}
+
+interface QueueLanes {
+  readonly lanes: Map<number, Lane>
   nextSweepMs: number
+  /** Wake-ups may have been lost before the look after this one: it sweeps everything. */
+  missedAt: number
+  /** What a look takes that does not sweep; undefined until there was one. */
+  usualMs: number | undefined
+  /** A sweep took long, and it is not known yet what is usual: first look without one. */
+  mustCompare: boolean
+  /** Where the next window begins, how wide it is, and how many this round has had. */
+  cursor: number
+  windowMs: number
+  windows: number
+  /** The upper end of the last sweep that reached the marks at once: below it there are few dead rows. */
+  cleanUpTo: number
 }
 
 export class Lanes {
   readonly #clock: Pick<Clock, 'monotonicMs'>
-  readonly #queues = new Map<string, QueueMarks>()
+  readonly #queues = new Map<string, QueueLanes>()
+  #looks = 0
+  /** The store's time minus the monotonic clock, as of the newest claim. */
+  #storeAheadMs: number | undefined
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock
@@ -37,46 +89,180 @@ export class Lanes {
 
   look(queue: string, suspects: boolean, mustSweep: boolean): Look {
     const known = this.#of(queue)
-    const sweep = mustSweep || known.marks.size === 0 || this.#clock.monotonicMs() >= known.nextSweepMs
-    if (sweep) {
-      const lanes = suspects ? [...ALL_LANES, SUSPECTS_LANE] : ALL_LANES
-      return { lanes, from: lanes.map(() => LOWEST), sweep }
+    const window = this.#nextWindow(known, mustSweep)
+    const ranges: [lane: number, from: number, to: number][] = []
+    for (const [lane, { mark }] of known.lanes) ranges.push([lane, mark, HIGHEST])
+    if (window !== null) ranges.push(...rangesOf(known, window))
+    // There are never many of them, so they are looked for from the start.
+    if (suspects) ranges.push([SUSPECTS_LANE, LOWEST, HIGHEST])
+    return {
+      lanes: ranges.map(([lane]) => lane),
+      from: ranges.map(([, from]) => from),
+      to: ranges.map(([, , to]) => to),
+      sweep: window !== null,
+      number: ++this.#looks,
+      window,
     }
-    const marks = [...known.marks].filter(([lane]) => lane !== SUSPECTS_LANE)
-    // There are few of them, ever: they are looked for from the start.
-    if (suspects) marks.push([SUSPECTS_LANE, LOWEST])
-    return { lanes: marks.map(([lane]) => lane), from: marks.map(([, rank]) => rank), sweep }
   }
 
-  /** The mark is the last rank that was taken, also where it is lower than before: ranks come back. */
-  taken(queue: string, lane: number, rank: number): void {
-    this.#of(queue).marks.set(lane, rank)
+  /** The mark is the last rank that was taken, also if it is lower than before: ranks come back. */
+  taken(queue: string, lane: number, rank: number, headStartMs: number, look: Look): void {
+    const { lanes } = this.#of(queue)
+    const known = lanes.get(lane)
+    if (known === undefined) lanes.set(lane, { mark: rank, headStartMs, hint: undefined, sweptTo: LOWEST })
+    else {
+      known.headStartMs = headStartMs
+      moveMark(known, rank, look)
+    }
   }
 
-  swept(queue: string, tookMs: number): void {
-    const pauseMs = Math.min(Math.max(SWEEP_EVERY_MS, SWEEP_COST_SHARE * tookMs), SWEEP_AT_LATEST_MS)
-    this.#of(queue).nextSweepMs = this.#clock.monotonicMs() + pauseMs
+  /** The store's time of an answer that has just arrived. */
+  sawTime(storeMs: number): void {
+    this.#storeAheadMs = storeMs - this.#clock.monotonicMs()
   }
 
-  /** Something stands at this rank that was not there before. */
+  /** Nothing is left above the marks: the next claim need not read the deleted rows there again. */
+  empty(queue: string, look: Look): void {
+    if (this.#storeAheadMs === undefined) return
+    const nowMs = this.#clock.monotonicMs() + this.#storeAheadMs
+    for (const lane of this.#of(queue).lanes.values())
+      if (lane.headStartMs !== undefined)
+        moveMark(lane, Math.max(lane.mark, Math.floor(nowMs - IN_FLIGHT_MS - lane.headStartMs)), look)
+  }
+
+  /** A look has been answered; what was taken is told behind this. */
+  answered(queue: string, look: Look, tookMs: number): void {
+    const known = this.#of(queue)
+    const { usualMs } = known
+    if (look.window === null) {
+      known.usualMs = usualMs === undefined ? tookMs : 0.8 * usualMs + 0.2 * tookMs
+      known.mustCompare = false
+      return
+    }
+    // The way to the server and back is not the sweep's fault.
+    const costMs = Math.max(0, tookMs - (usualMs ?? 0))
+    if (usualMs !== undefined) known.usualMs = Math.min(usualMs, tookMs)
+    else known.mustCompare = tookMs > WINDOW_COST_MS
+    const pauseMs = Math.min(Math.max(SWEEP_EVERY_MS, SWEEP_COST_SHARE * costMs), SWEEP_AT_LATEST_MS)
+    known.nextSweepMs = this.#clock.monotonicMs() + pauseMs
+    if (look.number > known.missedAt && isWhole(look.window)) known.missedAt = -1
+    endWindow(known, look, look.window, costMs)
+  }
+
+  /** A job is ready at this rank that was not there before. */
   lower(queue: string, lane: number, rank: number): void {
-    const { marks } = this.#of(queue)
-    const mark = marks.get(lane)
-    if (mark === undefined || rank < mark) marks.set(lane, rank)
+    if (lane === SUSPECTS_LANE) return
+    const { lanes } = this.#of(queue)
+    const known = lanes.get(lane)
+    if (known === undefined) {
+      const hint = { rank, look: this.#looks }
+      lanes.set(lane, { mark: rank, headStartMs: undefined, hint, sweptTo: LOWEST })
+      return
+    }
+    known.hint = { rank: Math.min(rank, known.hint?.rank ?? HIGHEST), look: this.#looks }
+    known.mark = Math.min(rank, known.mark)
   }
 
-  /** Anything may have come in anywhere. */
-  forget(queue?: string): void {
-    if (queue === undefined) this.#queues.clear()
-    else this.#queues.delete(queue)
+  /** Anything may have come in anywhere: the next look sweeps everything. */
+  sweepSoon(queue?: string): void {
+    for (const [name, known] of this.#queues)
+      if (queue === undefined || name === queue) known.missedAt = this.#looks
   }
 
-  #of(queue: string): QueueMarks {
+  #nextWindow(known: QueueLanes, mustSweep: boolean): Window | null {
+    if (mustSweep || known.lanes.size === 0 || known.missedAt >= 0) return { start: LOWEST, end: null }
+    if (known.mustCompare || this.#clock.monotonicMs() < known.nextSweepMs) return null
+    const { cursor: start, windowMs, windows } = known
+    if (windowMs === Infinity || windows >= MOST_WINDOWS) return { start, end: null }
+    return { start, end: Math.max(start, oldest(known)) + windowMs }
+  }
+
+  #of(queue: string): QueueLanes {
     let known = this.#queues.get(queue)
     if (known === undefined) {
-      known = { marks: new Map(), nextSweepMs: 0 }
+      known = {
+        lanes: new Map(),
+        nextSweepMs: 0,
+        missedAt: -1,
+        usualMs: undefined,
+        mustCompare: false,
+        cursor: LOWEST,
+        windowMs: Infinity,
+        windows: 0,
+        cleanUpTo: LOWEST,
+      }
       this.#queues.set(queue, known)
     }
     return known
   }
+}
+
+/** A wake-up that came after the look began tells of a job that its answer cannot know. */
+function moveMark(lane: Lane, mark: number, look: Look): void {
+  if (lane.hint !== undefined && lane.hint.look < look.number) lane.hint = undefined
+  lane.mark = Math.min(mark, lane.hint?.rank ?? HIGHEST)
+}
+
+function isWhole({ start, end }: Window): boolean {
+  return start === LOWEST && end === null
+}
+
+/** What to sweep below the marks: the window of each lane, and all of a lane of which too little is known. */
+function* rangesOf(known: QueueLanes, window: Window): Iterable<[lane: number, from: number, to: number]> {
+  for (const lane of ALL_LANES) {
+    const { mark = HIGHEST, headStartMs, sweptTo = LOWEST } = known.lanes.get(lane) ?? {}
+    const isUnknown = headStartMs === undefined
+    const from = isUnknown || window.start === LOWEST ? LOWEST : sweptTo
+    const to = isUnknown || window.end === null ? mark : Math.min(mark, Math.floor(window.end - headStartMs))
+    if (from < to) yield [lane, from, to]
+  }
+}
+
+function endWindow(known: QueueLanes, look: Look, window: Window, costMs: number): void {
+  const end = newestTime(known)
+  const all = end - oldest(known)
+  if (isWhole(window)) {
+    if (costMs <= WINDOW_COST_MS) {
+      known.cleanUpTo = end
+      known.windowMs = Infinity
+    } else if (known.windowMs === Infinity && all > 0) {
+      known.windowMs = Math.max(all / 4, SMALLEST_WINDOW_MS)
+    }
+    startRound(known)
+    return
+  }
+  // Two looks at once swept the same window.
+  if (window.start !== known.cursor) return
+  if (costMs > WINDOW_COST_MS) known.windowMs = Math.max(known.windowMs / 2, SMALLEST_WINDOW_MS)
+  else if (costMs < WINDOW_COST_MS / 4) known.windowMs *= 2
+  if (window.end !== null && window.end < end) {
+    known.cursor = window.end
+    known.windows++
+    for (const [at, lane] of look.lanes.entries()) {
+      const swept = known.lanes.get(lane)
+      const to = look.to[at] ?? HIGHEST
+      if (swept !== undefined && to < HIGHEST) swept.sweptTo = Math.max(swept.sweptTo, to)
+    }
+    return
+  }
+  startRound(known)
+  // One window covers everything again: the dead rows are gone.
+  if (known.windowMs > all) known.windowMs = Infinity
+}
+
+function startRound(known: QueueLanes): void {
+  known.cursor = LOWEST
+  known.windows = 0
+  for (const lane of known.lanes.values()) lane.sweptTo = LOWEST
+}
+
+/** Where windows begin to divide the time. */
+function oldest(known: QueueLanes): number {
+  return Math.max(known.cleanUpTo, newestTime(known) - OLDEST_WINDOW_MS)
+}
+
+/** The marks as times: the newest of them. */
+function newestTime({ lanes }: QueueLanes): number {
+  const times = Array.from(lanes.values(), ({ mark, headStartMs = NaN }) => mark + headStartMs)
+  return Math.max(LOWEST, ...times.filter(Number.isFinite))
 }

@@ -64,6 +64,19 @@ describe('nothing is left', () => {
     expect(await rowsIn('payload')).toBe(0)
   })
 
+  test('of flushes and of keys that were held for a time, however many there were', async () => {
+    await executor.script(
+      render(
+        `insert into holdfast.intake (id, at) select gen_random_uuid(), 0 from generate_series(1, 25000);
+        insert into holdfast.unique_key (key, job, until)
+        select number::text, gen_random_uuid(), 1 from generate_series(1, 25000) as number`,
+        names,
+      ),
+    )
+    await harness.store.upkeep.prune(KEEP_ALL, 10)
+    expect([await rowsIn('intake'), await rowsIn('unique_key')]).toEqual([0, 0])
+  })
+
   test('of a note whose time is over, once the upkeep comes by', async () => {
     await harness.store.notes.put('worker', 'gone', 'text', MINUTE_MS)
     await harness.store.notes.put('worker', 'kept', 'text', null)

@@ -6,13 +6,12 @@ import { systemRandom } from '../../std/random.ts'
 import type { Store } from '../store.ts'
 import type { Executor } from './executor.ts'
 import { migrate } from './migrate.ts'
-import { migrationScript, readMigrations } from './migrations.ts'
-import { readNames } from './names.ts'
+import { readNames, type Names } from './names.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
+import { SCHEMA_VERSION, schemaScript } from './schema.ts'
 import { sqlStore } from './sql-store.ts'
 
 const names = readNames({})
-const versions = readMigrations(names).map(({ version }) => version)
 
 let database: Database
 const opened: Executor[] = []
@@ -37,69 +36,90 @@ function store(options: { migrate: boolean }): Store {
   return sqlStore({ ...parts, ...options, executor: connect() })
 }
 
-async function applied(): Promise<number[]> {
-  const rows = await connect().query<{ version: number }>(
-    { name: 'applied', text: 'select version from holdfast.migration order by applied_at, version' },
-    [],
-  )
+async function query<Row>(text: string): Promise<Row[]> {
+  return connect().query<Row>({ name: 'test', text }, [])
+}
+
+async function versions(): Promise<number[]> {
+  const rows = await query<{ version: number }>('select version from holdfast.schema_info')
   return rows.map(({ version }) => version)
 }
 
-async function tables(): Promise<number> {
-  const [row] = await connect().query<{ n: number }>(
-    { name: 'tables', text: `select count(*) as n from pg_tables where schemaname = 'holdfast'` },
-    [],
-  )
-  return row?.n ?? 0
+/** Names of everything that exists in a schema. */
+async function objects(schema: string): Promise<string[]> {
+  const rows = await query<{ name: string }>(`select relname as name from pg_class
+      where relnamespace = (select oid from pg_namespace where nspname = '${schema}')
+    union select proname from pg_proc where pronamespace = (select oid from pg_namespace where nspname = '${schema}')
+    order by 1`)
+  return rows.map(({ name }) => name)
 }
 
 describe('an empty database', () => {
   test('is prepared once by twenty that open it at the same moment, and all of them can use it', async () => {
     const stores = Array.from({ length: 20 }, () => store({ migrate: true }))
     await Promise.all(stores.map((one) => one.open()))
-    expect(await applied()).toEqual(versions)
+    expect(await versions()).toEqual([SCHEMA_VERSION])
     const answers = await Promise.all(stores.map((one) => one.admin.queues()))
     expect(answers).toEqual(stores.map(() => []))
   })
 
-  test('is refused by who may not prepare it, and left as it is', async () => {
+  test('is refused by a program that may not prepare it, and left as it is', async () => {
     await expect(store({ migrate: false }).open()).rejects.toMatchObject({
       code: 'HF_SCHEMA_MISSING',
-      message: expect.stringContaining(readMigrations(names)[0]!.name),
+      message: expect.stringContaining('does not exist'),
     })
-    expect(await tables()).toBe(0)
+    expect(await objects('holdfast')).toEqual([])
   })
 
-  test('is accepted by who may not prepare it, once the script was run by hand', async () => {
-    await connect().script(migrationScript(names))
+  test('is accepted by a program that may not prepare it once the script was run by hand, any number of times', async () => {
+    await connect().script(schemaScript(names))
+    const before = await objects('holdfast')
+    await connect().script(schemaScript(names))
+    expect(await objects('holdfast')).toEqual(before)
     await store({ migrate: false }).open()
-    expect(await applied()).toEqual(versions)
+    expect(await versions()).toEqual([SCHEMA_VERSION])
   })
 
-  test('stays empty where a migration fails midway', async () => {
+  test('stays empty if the script fails midway', async () => {
     const executor = connect()
     const failing: Executor = {
       ...boundTo(executor),
-      transaction: (work) =>
-        executor.transaction((tx) =>
-          work({
-            ...tx,
-            query: (...call) => tx.query(...call),
-            script: (sql) => tx.script(sql.includes('0003_') ? 'select 1 / 0' : sql),
-          }),
-        ),
+      script: (sql) => executor.script(sql.replace('create view', 'select 1 / 0; create view')),
     }
-    await expect(migrate(failing, names, { apply: true })).rejects.toMatchObject({ code: '22012' })
-    expect(await tables()).toBe(0)
+    await expect(
+      migrate(failing, names, { apply: true, clock: systemClock, random: systemRandom }),
+    ).rejects.toThrow('division by zero')
+    expect(await objects('holdfast')).toEqual([])
     await store({ migrate: true }).open()
-    expect(await applied()).toEqual(versions)
+    expect(await versions()).toEqual([SCHEMA_VERSION])
+  })
+})
+
+describe('the script for another schema', () => {
+  const other: Names = readNames({ schema: 'x', prefix: 'p_' })
+
+  test('names that schema alone', () => {
+    expect(schemaScript(other)).not.toMatch(/holdfast/i)
+  })
+
+  test('makes everything in that schema, under the prefix', async () => {
+    await connect().script(schemaScript(other))
+    expect(await objects('holdfast')).toEqual([])
+    const made = await objects('x')
+    expect(made.filter((name) => !name.startsWith('p_'))).toEqual([])
   })
 })
 
 describe('a schema of another version', () => {
-  test('that is newer than the program is refused, whether it may migrate or not', async () => {
+  async function setVersion(version: number, oldestProgram: number): Promise<void> {
+    await connect().script(
+      `update holdfast.schema_info set version = ${version}, oldest_program = ${oldestProgram}`,
+    )
+  }
+
+  test('that is newer than the program and no longer supports it is refused', async () => {
     await store({ migrate: true }).open()
-    await connect().script(`insert into holdfast.migration (version, name) values (9999, '9999_future.sql')`)
+    await setVersion(9999, 9998)
     for (const apply of [true, false]) {
       const refused = await store({ migrate: apply })
         .open()
@@ -107,18 +127,114 @@ describe('a schema of another version', () => {
       expect(refused).toBeInstanceOf(HoldfastError)
       expect(refused).toMatchObject({ code: 'HF_SCHEMA_TOO_NEW', message: expect.stringContaining('9999') })
     }
-    expect(await applied()).toEqual([...versions, 9999])
+    expect(await versions()).toEqual([9999])
   })
 
-  test('that is older is brought up to date by what it lacks alone', async () => {
-    const older = readMigrations(names).slice(0, -1)
-    const full = migrationScript(names)
-    const newest = `-- ${readMigrations(names).at(-1)!.name}`
-    await connect().script(`${full.slice(0, full.indexOf(newest))} commit;`)
-    expect(await applied()).toEqual(older.map(({ version }) => version))
-    await expect(store({ migrate: false }).open()).rejects.toMatchObject({ code: 'HF_SCHEMA_MISSING' })
-    await Promise.all([1, 2, 3].map(() => store({ migrate: true }).open()))
-    expect(await applied()).toEqual(versions)
+  test('that is newer but still supports the program is used, and left as it is', async () => {
+    await store({ migrate: true }).open()
+    await setVersion(SCHEMA_VERSION + 1, SCHEMA_VERSION)
+    await store({ migrate: true }).open()
+    expect(await versions()).toEqual([SCHEMA_VERSION + 1])
+  })
+
+  test('is not overwritten by the script of an older one', async () => {
+    await store({ migrate: true }).open()
+    await setVersion(9999, 1)
+    await expect(connect().script(schemaScript(names))).rejects.toThrow('newer than version')
+  })
+
+  test('that is too old is refused by a program that may not migrate it', async () => {
+    await store({ migrate: true }).open()
+    await setVersion(0, 0)
+    await expect(store({ migrate: false }).open()).rejects.toMatchObject({
+      code: 'HF_SCHEMA_MISSING',
+      message: expect.stringContaining('version 0'),
+    })
+  })
+})
+
+describe('functions', () => {
+  test('of an earlier version are dropped when the set is replaced, and nothing else is', async () => {
+    await store({ migrate: true }).open()
+    await connect().script(`create function holdfast.gone() returns int language sql as 'select 1';
+      create function holdfast.yours() returns int language sql as 'select 1';
+      update holdfast.schema_info set digest = 'older', headers = headers || '{"gone": ""}'`)
+    await store({ migrate: true }).open()
+    const made = await objects('holdfast')
+    expect(made).toContain('yours')
+    expect(made).not.toContain('gone')
+  })
+
+  /** As if a set were installed in which these have other headers. */
+  async function otherVersion(...names: readonly string[]): Promise<void> {
+    const others = JSON.stringify(Object.fromEntries(names.map((name) => [name, 'other'])))
+    await connect().script(
+      `update holdfast.schema_info set digest = 'older', headers = headers || '${others}'`,
+    )
+  }
+
+  test('types and views are all known by their headers, so that the next version can replace them', async () => {
+    await store({ migrate: true }).open()
+    const made = `select relname::text as name from pg_class
+        where relnamespace = 'holdfast'::regnamespace and relkind in ('v', 'c')
+      union select proname from pg_proc where pronamespace = 'holdfast'::regnamespace`
+    const known = 'select jsonb_object_keys(headers) as name from holdfast.schema_info'
+    expect(await query(`(${made}) except (${known}) union all ((${known}) except (${made}))`)).toEqual([])
+  })
+
+  test('and views whose header is the same are replaced in place, with what depends on them and their grants', async () => {
+    await store({ migrate: true }).open()
+    const grants = `select relacl::text as grants from pg_class where oid = 'holdfast.job_queue'::regclass
+      union all select proacl::text from pg_proc where oid = 'holdfast.now_ms'::regproc`
+    await connect().script(`create view mine as select id, holdfast.now_ms() from holdfast.job_queue;
+      grant select on holdfast.job_queue to public; grant execute on function holdfast.now_ms() to pg_monitor;
+      create or replace function holdfast.bits(p_mask varbit) returns integer language sql as 'select 0'`)
+    const before = await query(grants)
+    await otherVersion('settle', 'claim')
+    await store({ migrate: true }).open()
+    expect(await query('select count(*)::int as jobs from mine')).toEqual([{ jobs: 0 }])
+    expect(await query(grants)).toEqual(before)
+    expect(await query("select holdfast.bits(B'101') as bits")).toEqual([{ bits: 2 }])
+  })
+
+  test('on which others of ours depend can be replaced', async () => {
+    await store({ migrate: true }).open()
+    const before = await objects('holdfast')
+    await otherVersion('waiting', 'bits')
+    await store({ migrate: true }).open()
+    expect(await objects('holdfast')).toEqual(before)
+  })
+
+  test('that something of yours depends on are not dropped behind your back', async () => {
+    await store({ migrate: true }).open()
+    await connect().script('create view mine as select id from holdfast.job_queue')
+    await otherVersion('job_queue')
+    await expect(store({ migrate: true }).open()).rejects.toThrow(
+      'view mine depends on view holdfast.job_queue',
+    )
+    await connect().script('select * from mine; drop view mine')
+    await store({ migrate: true }).open()
+  })
+
+  test('are not waited for behind an old transaction, with everybody else in the queue', async () => {
+    await store({ migrate: true }).open()
+    await otherVersion('job_queue')
+    const executor = connect()
+    let gaveUp = (): void => undefined
+    const first = new Promise<void>((resolve) => (gaveUp = resolve))
+    const watched: Executor = {
+      ...boundTo(executor),
+      script: (sql) => executor.script(sql).finally(gaveUp),
+    }
+    let upgrade: Promise<void> | undefined
+    await connect().transaction(async (old) => {
+      await old.script('select from holdfast.job_queue')
+      upgrade = migrate(watched, names, { apply: true, clock: systemClock, random: systemRandom })
+      await first
+      expect(await query('select digest from holdfast.schema_info')).toEqual([{ digest: 'older' }])
+    })
+    await upgrade
+    expect(await query('select digest from holdfast.schema_info')).not.toEqual([{ digest: 'older' }])
   })
 })
 

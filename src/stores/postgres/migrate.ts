@@ -1,82 +1,71 @@
 /**
  * Brings the schema up to date. Any number of processes may do so at once: one does the work under a lock, the others
- * wait and find it done. A schema that is newer than the program is refused: it may mean something else by now.
+ * wait and find it done. A schema that this program cannot run on, older or newer, is refused.
  */
 import { HoldfastError } from '../../errors.ts'
-import type { Executor, Queryable, Statement } from './executor.ts'
-import { appliedSql, ledgerSql, readMigrations, type Migration } from './migrations.ts'
+import { retryWhile, type RetryParts } from './conflicts.ts'
+import type { Executor, Statement } from './executor.ts'
 import { render, type Names } from './names.ts'
+import { isConflict, isLockTimeout } from './server-errors.ts'
+import { OLDEST_SCHEMA, routinesDigest, SCHEMA_VERSION, schemaScript } from './schema.ts'
 
-export interface MigrateOptions {
+export interface MigrateOptions extends RetryParts {
   /** False: only check, for people who run the SQL themselves. */
   readonly apply: boolean
 }
 
-export async function migrate(executor: Executor, names: Names, { apply }: MigrateOptions): Promise<void> {
-  const migrations = readMigrations(names)
-  // Without the lock first: nearly always there is nothing to do, and a starting fleet need not queue up.
-  const missing = missingFrom(migrations, await appliedVersions(executor, names), names)
-  if (missing.length === 0) return
-  if (!apply) throw notMigrated(names, missing)
-  await executor.transaction(async (tx) => {
-    await tx.query(LOCK, [`${names.schema}.${names.prefix}`])
-    const still = missingFrom(migrations, await appliedVersions(tx, names), names)
-    if (still.length === migrations.length) await tx.script(ledgerSql(names))
-    for (const migration of still) await tx.script(appliedSql(migration, names))
-  })
+interface Installed {
+  readonly version: number
+  readonly oldest_program: number
+  readonly digest: string
 }
 
-const LOCK: Statement = {
-  name: 'hf_migrate_lock',
-  text: "select pg_advisory_xact_lock(hashtextextended('holdfast migrations ' || $1::text, 0))",
+export async function migrate(executor: Executor, names: Names, options: MigrateOptions): Promise<void> {
+  const { apply } = options
+  // Without the lock: nearly always there is nothing to do, and a starting fleet need not queue up.
+  const installed = await installedSchema(executor, names)
+  if (installed !== null && installed.version > SCHEMA_VERSION) {
+    if (installed.oldest_program > SCHEMA_VERSION) throw tooNew(names, installed)
+    return
+  }
+  if (installed?.version === SCHEMA_VERSION && (!apply || installed.digest === routinesDigest())) return
+  // It alters tables while others work on them, and is the one that is undone if they meet in a deadlock.
+  if (apply) await retryWhile(options, isInTheWay, () => executor.script(schemaScript(names)))
+  else if (installed === null || installed.version < OLDEST_SCHEMA) throw notMigrated(names, installed)
 }
 
-/**
- * By a look into the catalogue itself: to_regclass would answer from what the session remembers, and who has waited for
- * the lock remembers that there was nothing.
- */
+function isInTheWay(error: unknown): boolean {
+  return isConflict(error) || isLockTimeout(error)
+}
+
+/** By a look into the catalogue: to_regclass would answer from what the session remembers. */
 const LOOK: Statement = {
-  name: 'hf_migrate_look',
+  name: 'hf_schema_look',
   text: `select exists (
     select from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
     where nspname = $1::text and relname = $2::text
   ) as there`,
 }
 
-async function appliedVersions(db: Queryable, names: Names): Promise<number[]> {
-  const [ledger] = await db.query<{ there: boolean }>(LOOK, [names.schema, `${names.prefix}migration`])
-  if (ledger?.there !== true) return []
-  const rows = await db.query<{ version: number }>(
-    {
-      name: 'hf_migrate_applied',
-      text: render('select version from holdfast.migration order by version', names),
-    },
-    [],
-  )
-  return rows.map(({ version }) => version)
+async function installedSchema(executor: Executor, names: Names): Promise<Installed | null> {
+  const [info] = await executor.query<{ there: boolean }>(LOOK, [names.schema, `${names.prefix}schema_info`])
+  if (info?.there !== true) return null
+  const text = render('select version, oldest_program, digest from holdfast.schema_info', names)
+  const [row] = await executor.query<Installed>({ name: 'hf_schema_info', text }, [])
+  return row ?? null
 }
 
-function missingFrom(
-  migrations: readonly Migration[],
-  applied: readonly number[],
-  names: Names,
-): Migration[] {
-  const newest = migrations.at(-1)?.version ?? 0
-  const newer = applied.filter((version) => version > newest)
-  if (newer.length > 0) throw tooNew(names, Math.max(...newer), newest)
-  return migrations.filter(({ version }) => !applied.includes(version))
-}
-
-function tooNew({ schema }: Names, found: number, known: number): HoldfastError {
+function tooNew({ schema }: Names, { version, oldest_program: oldest }: Installed): HoldfastError {
   return new HoldfastError(
     'HF_SCHEMA_TOO_NEW',
-    `The schema "${schema}" is at version ${found}, and this version of Holdfast knows versions up to ${known}.`,
+    `The schema "${schema}" is at version ${version} and needs a program of version ${oldest} or newer; this one is of version ${SCHEMA_VERSION}.`,
   )
 }
 
-function notMigrated({ schema }: Names, missing: readonly Migration[]): HoldfastError {
+function notMigrated({ schema }: Names, installed: Installed | null): HoldfastError {
+  const found = installed === null ? 'does not exist' : `is at version ${installed.version}`
   return new HoldfastError(
     'HF_SCHEMA_MISSING',
-    `The schema "${schema}" lacks ${missing.map(({ name }) => name).join(', ')}, and \`migrate: false\` forbids to apply them.`,
+    `The schema "${schema}" ${found}; this program needs version ${OLDEST_SCHEMA} or newer, and \`migrate: false\` forbids installing it.`,
   )
 }

@@ -36,7 +36,5 @@ function bad(option: string, value: unknown, length: number): HoldfastError {
 
 /** The same SQL for other names. */
 export function render(sql: string, { schema, prefix }: Names): string {
-  return sql
-    .replaceAll('create schema if not exists holdfast;', `create schema if not exists "${schema}";`)
-    .replaceAll(/\bholdfast\.([a-z_]+)\b/g, (_, name: string) => `"${schema}"."${prefix}${name}"`)
+  return sql.replaceAll(/\bholdfast\.([a-z_]+)\b/g, (_, name: string) => `"${schema}"."${prefix}${name}"`)
 }

@@ -1,12 +1,7 @@
 /** The SQL of the schema as text, for people whose migrations are run by something else. */
-import { migrationScript } from './migrations.ts'
 import { readNames, type NamesOptions } from './names.ts'
+import { schemaScript } from './schema.ts'
 
-export interface SchemaOptions extends NamesOptions {
-  /** The version that is there already: only what comes after it. @default 0 */
-  readonly from?: number
-}
-
-export function postgresSchema(options: SchemaOptions = {}): string {
-  return migrationScript(readNames(options), options.from)
+export function postgresSchema(options: NamesOptions = {}): string {
+  return schemaScript(readNames(options))
 }

@@ -17,8 +17,17 @@ export interface PostgresStoreOptions extends NamesOptions {
    * thread that renews leases while the event loop is blocked.
    */
   readonly pool?: LentPool
-  /** Connections of our own, besides the one that listens. @default 3 */
+  /**
+   * Maximum number of connections for claims, settles, enqueues and everything else but handlers' transactions. A
+   * process with workers has one more, which renews leases and listens. @default 2
+   */
   readonly connections?: number
+  /**
+   * Maximum number of handlers that can have `commit()` open at a time in this process. Each takes one more connection,
+   * which is closed soon after it is no longer needed; the next one waits. If you pass a `pool`, they come from that.
+   * @default 5
+   */
+  readonly commitConnections?: number
   /** How long one statement may take, and how long to wait for a free connection, in ms. @default 30_000 */
   readonly queryTimeoutMs?: number
   /** Named prepared statements; 'auto' does without them behind a PgBouncer that cannot keep them. @default 'auto' */
@@ -30,19 +39,19 @@ export interface PostgresStoreOptions extends NamesOptions {
 }
 
 export function postgresStore(options: PostgresStoreOptions): Store {
-  const { url, pool, connections, queryTimeoutMs, prepare, migrate = true } = options
+  const { url, pool, connections, commitConnections, queryTimeoutMs, prepare, migrate = true } = options
   const names = readNames(options)
   const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
   const settings = {
     ...(connections === undefined ? {} : { connections }),
+    ...(commitConnections === undefined ? {} : { commitConnections }),
     ...(queryTimeoutMs === undefined ? {} : { queryTimeoutMs }),
     ...(prepare === undefined ? {} : { prepare }),
     onNotice,
   }
-  const executor =
-    pool === undefined
-      ? pgExecutor({ ...settings, connectionString: url ?? '' })
-      : pgExecutor({ ...settings, pool, connectionString: url })
+  const pulses = new Pulses({ thread: postgresThread(url ?? null, names), clock: systemClock, onNotice })
+  const source = pool === undefined ? { connectionString: url ?? '' } : { pool, connectionString: url }
+  const executor = pgExecutor({ ...settings, ...source }, { lender: pulses })
   const store = sqlStore({
     kind: 'postgres',
     executor,
@@ -51,7 +60,6 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     clock: systemClock,
     random: systemRandom,
   })
-  const pulses = new Pulses({ thread: postgresThread(url ?? null, names), clock: systemClock, onNotice })
   return {
     ...store,
     keepAlive: (worker, leaseMs) => pulses.keepAlive(worker, leaseMs),

@@ -1,18 +1,24 @@
-/** Rows of the view job_record as the records that people and handles see. */
+/** Rows of the views job and packed_job as the records that people and handles see. */
 import type { AttemptError } from '../../job/failure.ts'
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
 import type { JobState } from '../../job/states.ts'
-import { pastOf, uniqueKeyOf, unpack, type PackedJob, type Past } from './bodies.ts'
-
-/** Who completed the jobs of which that was not kept yet: those that ended before migration 0009. */
-const NOBODY = '00000000-0000-0000-0000-000000000000' as WorkerId
+import { unpackFacts, type Facts, type Past } from './packed-jobs.ts'
 
 export interface RecordRow {
   readonly state: JobState
   readonly queue: string
-  readonly job: PackedJob
-  readonly said: Past | null
+  readonly due_at: number
+  readonly created_at: number
+  readonly attempt: number
+  readonly crashes: number
+  /** JSON text. */
+  readonly facts: string
+  readonly payload: string | null
+  /** From the table payload. */
+  readonly payload_apart: string | null
+  readonly unique_key: string | null
+  readonly past: Past | null
   readonly token: Token | null
   readonly worker: WorkerId | null
   readonly claimed_at: number | null
@@ -23,19 +29,23 @@ export interface RecordRow {
   readonly result_dropped: boolean | null
   readonly reason: string | null
   readonly error: AttemptError | null
-  readonly long_payload: string | null
 }
 
 export function recordOf(row: RecordRow): JobRecord {
-  const { state, queue, job: packed, said } = row
-  const past: Past = { ...pastOf(packed), ...said }
+  const { state, past } = row
   const facts = {
-    ...unpack(packed, queue, row.long_payload ?? undefined),
-    uniqueKey: uniqueKeyOf(packed),
-    error: row.error ?? past.error ?? null,
-    attempts: past.attempts ?? [],
-    log: past.log ?? [],
-    progress: past.progress ?? null,
+    ...unpackFacts(JSON.parse(row.facts) as Facts),
+    queue: row.queue,
+    payload: there(row.payload ?? row.payload_apart),
+    attempt: row.attempt,
+    crashes: row.crashes,
+    createdAt: row.created_at,
+    dueAt: row.due_at,
+    uniqueKey: row.unique_key,
+    error: row.error ?? past?.error ?? null,
+    attempts: past?.attempts ?? [],
+    log: past?.log ?? [],
+    progress: past?.progress ?? null,
   }
   switch (state) {
     case 'scheduled':
@@ -59,7 +69,7 @@ export function recordOf(row: RecordRow): JobRecord {
         result: row.result,
         resultDropped: there(row.result_dropped),
         runMs: there(row.run_ms),
-        worker: row.worker ?? NOBODY,
+        worker: there(row.worker),
       }
     case 'dead':
       return { ...facts, state, finishedAt: there(row.finished_at), error: there(row.error) }

@@ -1,22 +1,37 @@
-/** Rescue: takes the leases of dead workers away and decides what becomes of each job, in one transaction. */
-import { crashOutcome, crashRecord } from '../../job/crash.ts'
-import type { Token, WorkerId } from '../../job/ids.ts'
+/** Rescue: takes the leases of lost workers back and decides what becomes of each job, in one transaction. */
+import { crashOutcome, crashRecord, mayHaveRun, type CrashOutcome } from '../../job/crash.ts'
+import type { JobId, Token, WorkerId } from '../../job/ids.ts'
 import type { Random } from '../../std/random.ts'
 import type { RescueAnswer, RescuedJob } from '../store.ts'
-import { packRecord, type PackedJob, type Past } from './bodies.ts'
 import type { Executor } from './executor.ts'
+import { packRecord } from './packed-jobs.ts'
 import type { Statements } from './statements.ts'
 
-interface OrphanRow {
+interface CrashedRow {
   readonly token: Token
   readonly worker: WorkerId
   readonly queue: string
-  readonly job: PackedJob
+  readonly id: JobId
+  readonly name: string
+  readonly attempt: number
+  readonly crashes: number
+  readonly max_crashes: number
   readonly cancel: { readonly reason: string | null } | null
-  readonly said: Past | null
   readonly claimed_at: number
   /** The time of the rescue. */
   readonly taken_at: number
+  /** How many of the worker's open jobs can have been running; null: all of them. */
+  readonly at_once: number | null
+}
+
+/** What becomes of the open positions of one lease, in order, as holdfast.settle_crashed takes it. */
+interface CrashedLease {
+  readonly token: Token
+  readonly kinds: string[]
+  readonly delays: number[]
+  readonly details: (string | null)[]
+  readonly records: (string | null)[]
+  readonly crashes: number[]
 }
 
 export async function rescue(
@@ -26,27 +41,59 @@ export async function rescue(
   limit: number,
 ): Promise<RescueAnswer> {
   return executor.transaction(async (tx) => {
-    const orphans = await tx.query<OrphanRow>(statements.takeCrashed, [limit])
-    const placed = orphans.map((orphan) => place(orphan, random))
-    if (placed.length > 0)
-      await tx.query(statements.placeOrphans, [JSON.stringify(placed.map(({ row }) => row))])
-    const buried = await tx.query<{ id: WorkerId }>(statements.buryWorkers, [])
-    return { workers: buried.map(({ id }) => id), jobs: placed.map(({ told }) => told) }
+    const rows = await tx.query<CrashedRow>(statements.lockCrashed, [limit])
+    const leases = new Map<Token, CrashedLease>()
+    const open = new Map<WorkerId, number>()
+    const jobs = rows.map((row) => {
+      const openBefore = open.get(row.worker) ?? 0
+      open.set(row.worker, openBefore + 1)
+      return place(row, mayHaveRun(openBefore, row.at_once), leases, random)
+    })
+    if (jobs.length > 0) await tx.query(statements.settleCrashed, [JSON.stringify([...leases.values()])])
+    const workers = await tx.query<{ id: WorkerId }>(statements.removeWorkers, [])
+    return { workers: workers.map(({ id }) => id), jobs }
   })
 }
 
-function place(orphan: OrphanRow, random: Random): { row: object; told: RescuedJob } {
-  const { token, worker, queue, job, cancel, said } = orphan
-  const [, body, attempt = 1, before = 0] = job
-  const [id, name, , , , , maxCrashes] = body
-  const outcome = crashOutcome(
-    { worker, attempt, crashes: before, maxCrashes, cancelled: cancel !== null },
+/** As holdfast.settle names them: a suspect that waits hands its attempt back, like a snoozed job. */
+const KINDS: Readonly<Record<CrashOutcome['to'], string>> = {
+  ready: 'release',
+  scheduled: 'snooze',
+  dead: 'dead',
+  cancelled: 'cancelled',
+}
+
+function place(row: CrashedRow, ran: boolean, leases: Map<Token, CrashedLease>, random: Random): RescuedJob {
+  const { token, worker, queue, id, name, attempt, cancel } = row
+  const { to, error, crashes, delayMs } = crashOutcome(
+    {
+      worker,
+      attempt,
+      crashes: row.crashes,
+      maxCrashes: row.max_crashes,
+      cancelled: cancel !== null,
+      mayHaveRun: ran,
+    },
     random,
   )
-  const { to, error, crashes, delayMs } = outcome
-  const reason = cancel === null ? null : cancel.reason
-  const record = packRecord(crashRecord(error, worker, orphan.claimed_at, orphan.taken_at))
-  const delay = Math.round(delayMs)
-  const row = { id, token, queue, job, said, kind: to, delay, error, reason, crashes, record }
-  return { row, told: { id, name, queue, worker, crashes, to, error } }
+  let lease = leases.get(token)
+  if (lease === undefined)
+    leases.set(token, (lease = { token, kinds: [], delays: [], details: [], records: [], crashes: [] }))
+  const record = crashRecord(error, worker, row.claimed_at, row.taken_at)
+  lease.kinds.push(KINDS[to])
+  lease.delays.push(Math.round(delayMs))
+  lease.details.push(detailOf(to, error, cancel))
+  lease.records.push(record === null ? null : packRecord(record))
+  lease.crashes.push(crashes)
+  return { id, name, queue, worker, crashes, to, error }
+}
+
+/** The reason of a cancel, otherwise the error. */
+function detailOf(
+  to: CrashOutcome['to'],
+  error: CrashOutcome['error'],
+  cancel: CrashedRow['cancel'],
+): string | null {
+  if (to === 'cancelled') return cancel?.reason ?? null
+  return error === null ? null : JSON.stringify(error)
 }

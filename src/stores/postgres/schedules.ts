@@ -1,14 +1,17 @@
 /** Schedules in SQL. */
+import { HoldfastError } from '../../errors.ts'
 import type { Schedules } from '../store.ts'
 import { keyedJob } from './enqueue.ts'
 import type { Executor } from './executor.ts'
 import type { Statements } from './statements.ts'
 
+/** One row without a schedule if there is none. */
 interface ScheduleRow {
-  readonly id: string
+  readonly now: number
+  readonly id: string | null
   readonly spec: string
-  readonly next_slot: number | null
-  readonly last_slot: number | null
+  readonly next_tick: number | null
+  readonly last_tick: number | null
 }
 
 export function sqlSchedules(executor: Executor, statements: Statements): Schedules {
@@ -21,12 +24,13 @@ export function sqlSchedules(executor: Executor, statements: Statements): Schedu
     },
     async list() {
       const rows = await executor.query<ScheduleRow>(statements.schedules, [])
-      return rows.map(({ id, spec, next_slot: nextSlot, last_slot: lastSlot }) => ({
-        id,
-        spec,
-        nextSlot,
-        lastSlot,
-      }))
+      const [first] = rows
+      if (first === undefined)
+        throw new HoldfastError('HF_STORE_CONTRACT', 'The schedules came without a time.')
+      const schedules = rows.flatMap(({ id, spec, next_tick: nextSlot, last_tick: lastSlot }) =>
+        id === null ? [] : [{ id, spec, nextSlot, lastSlot }],
+      )
+      return { now: first.now, schedules }
     },
     async fire(id, slot, nextSlot, job) {
       const values = [id, slot, nextSlot, keyedJob(job)]

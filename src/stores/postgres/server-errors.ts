@@ -1,4 +1,5 @@
 /** What an error of the server means for us, by its SQLSTATE. */
+import { HoldfastError, type ErrorCode } from '../../errors.ts'
 
 /** The five characters of the server; undefined where the error is not the server's (sockets have codes, too: EPIPE). */
 export function sqlState(error: unknown): string | undefined {
@@ -23,6 +24,23 @@ export function isStalePlan(error: unknown): boolean {
   )
 }
 
+/** A lock was not granted within `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === '55P03'
+}
+
+/**
+ * Whether an upgrade may have replaced functions, types or views in the middle of a call, which then finds no function with
+ * these parameters, or two versions of a type: class 42 (except missing rights and names of prepared statements), or a look
+ * at what was just dropped. Only for statements of ours: nothing was written, and the next try meets the new set alone.
+ */
+export function isReplaced(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state === 'XX000')
+    return error instanceof Error && /cache lookup failed|could not open relation/.test(error.message)
+  return state !== undefined && /^42(?!501|P05)/.test(state)
+}
+
 /** The prepared statement is not there, or is there already: somebody between us and the server swaps connections. */
 export function isLostStatement(error: unknown): boolean {
   const state = sqlState(error)
@@ -37,4 +55,58 @@ export function isLostStatement(error: unknown): boolean {
 export function endsConnection(error: unknown): boolean {
   const state = sqlState(error)
   return state === undefined || /^(57P|08|25P03|25P04|25006)/.test(state) || isStalePlan(error)
+}
+
+interface Meaning {
+  readonly states: RegExp
+  readonly code: ErrorCode
+  readonly what: string
+  readonly hint?: string
+}
+
+/** Errors that another try cannot help, and full disks. Whatever is not listed is taken for an outage and tried again. */
+const MEANINGS: readonly Meaning[] = [
+  // Authentication, roles that may not log in, and missing rights.
+  { states: /^(28...|42501)$/, code: 'HF_STORE_DENIED', what: 'The database denied access' },
+  { states: /^3D000$/, code: 'HF_STORE_MISSING', what: 'The database is not there' },
+  {
+    states: /^(3F000|42P01|42883)$/,
+    code: 'HF_STORE_MISSING',
+    what: 'Tables or functions of the store are missing',
+    hint: 'Somebody dropped or renamed the schema: restore it, or restart with migrations to create it anew.',
+  },
+  // 22: a value that its type cannot hold. 54: one that is too large or too complex.
+  { states: /^(22|54)...$/, code: 'HF_STORE_REFUSED', what: 'The database refused a value' },
+  {
+    states: /^53100$/,
+    code: 'HF_STORE_FULL',
+    what: 'The disk of the database is full',
+    hint: "Free space on the server's disk, or keep finished jobs for less long; workers lose nothing and try again.",
+  },
+  {
+    states: /^53200$/,
+    code: 'HF_STORE_FULL',
+    what: 'The database has no memory left',
+    hint: 'Give the server more memory, or lower its number of connections; workers lose nothing and try again.',
+  },
+]
+
+/**
+ * Convert an error of the server to a HoldfastError if it is permanent or says that the server is full. Other errors come
+ * out as they are: the caller takes them for an outage and tries again.
+ */
+export function explain(error: unknown): unknown {
+  const state = sqlState(error) ?? (isMissingPassword(error) ? '28P01' : undefined)
+  const meaning = MEANINGS.find(({ states }) => state !== undefined && states.test(state))
+  if (meaning === undefined || !(error instanceof Error)) return error
+  const { code, what, hint } = meaning
+  return new HoldfastError(code, `${what}: ${error.message} (SQLSTATE ${state}).`, {
+    cause: error,
+    ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+/** The driver itself gives up if the server asks for a password and there is none. */
+function isMissingPassword(error: unknown): boolean {
+  return error instanceof Error && /^SASL: .*password must be/.test(error.message)
 }

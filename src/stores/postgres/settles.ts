@@ -1,51 +1,51 @@
-/** Settles on their way to the database: packed lease by lease and position by position, as holdfast.settle takes them. */
+/** Settles on their way to the database: lease by lease and position by position, as holdfast.settle takes them. */
 import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
-import { assertNever } from '../../std/never.ts'
+import { checkSettles, unknownSettlement } from '../settle-check.ts'
 import type { SettleAnswer, SettleRequest } from '../store.ts'
-import { packRecord } from './bodies.ts'
 import type { SqlValue } from './executor.ts'
 import { boolArray, intArray, textArray } from './literals.ts'
+import { packRecord } from './packed-jobs.ts'
 
-/** What each lease said of its positions before: '1' stands for settled. */
-export type Held = readonly (readonly [token: Token, done: string])[]
+/** The leases that are still this worker's, with the positions that were settled before ('1'), if any of those asked was. */
+export type Held = ReadonlyMap<Token, string | null>
 
-export const NO_SETTLES: readonly SqlValue[] = [null, null, null, null, null, null, null, null, null, null]
+export const NO_SETTLES: readonly SqlValue[] = [null, null, null, null, null, null, null, null, null]
 
-interface LeaseSettles {
-  /** By position; a hole where nothing is asked for. */
-  readonly settles: (SettleRequest | undefined)[]
-}
+/** Beyond the largest lease there is nothing to settle. */
+const MAX_POSITION = 10_000
 
 export function packSettles(requests: readonly SettleRequest[]): readonly SqlValue[] {
   if (requests.length === 0) return NO_SETTLES
+  checkSettles(requests)
   const leases = byLease(requests)
-  const all = [...leases.values()].flatMap(({ settles }) => Array.from(settles))
-  let start = 0
-  const starts = [...leases.values()].map(({ settles }) => (start += settles.length) - settles.length)
-  const list = <T>(read: (settle: SettleRequest) => T | null): (T | null)[] =>
-    all.map((settle) => (settle === undefined ? null : read(settle)))
+  const all = [...leases.values()].flatMap((settles) => settles.filter((settle) => settle !== undefined))
+  const list = <T>(read: (settle: SettleRequest) => T): T[] => all.map(read)
   const kinds = list(kindOf)
-  const onlyKind = requests.every((request) => kindOf(request) === kinds[0]) ? kinds[0] : undefined
+  const onlyKind = kinds.every((kind) => kind === kinds[0]) ? kinds[0] : undefined
   const plain = onlyKind === 'completed' || onlyKind === 'forget'
   const details = list((request) => (kindOf(request) === 'forget' ? null : detailOf(request.settlement)))
   const dropped = list(({ settlement }) => settlement.type === 'completed' && settlement.resultDropped)
   return [
     intArray([...leases.keys()]),
-    textArray([...leases.values()].map(({ settles }) => maskOf(settles))),
-    intArray(starts),
+    textArray([...leases.values()].map(maskOf)),
     plain ? null : textArray(kinds),
     plain ? null : intArray(list(({ settlement }) => delayOf(settlement))),
-    intArray(list(({ runMs }) => Math.round(runMs))),
+    intArray(list(({ runMs }) => Math.min(Math.round(runMs), MAX_INT))),
     details.every((detail) => detail === null) ? null : textArray(details),
     dropped.includes(true) ? boolArray(dropped) : null,
-    onlyKind === 'forget',
     requests.some(({ record }) => record) ? textArray(list(recordOf)) : null,
+    onlyKind === 'forget',
   ]
 }
 
+/** The largest integer of the server: 24 days in milliseconds. */
+const MAX_INT = 2_147_483_647
+
 /** As holdfast.settle names them. */
-function kindOf({ settlement, forget }: SettleRequest): Settlement['type'] | 'forget' {
+function kindOf({ settlement, forget }: SettleRequest): Exclude<Settlement['type'], 'confirm'> | 'forget' {
+  // A position that is settled is left alone whatever the kind; one that is open comes back.
+  if (settlement.type === 'confirm') return 'release'
   const ends = settlement.type === 'completed' || settlement.type === 'dead'
   return ends && forget === true ? 'forget' : settlement.type
 }
@@ -55,21 +55,20 @@ function recordOf(request: SettleRequest): string | null {
   return record && kindOf(request) !== 'forget' ? packRecord(record, keepRecords) : null
 }
 
-/** In order of token, as locks are taken. Of two settles of one position the first counts. */
-function byLease(requests: readonly SettleRequest[]): Map<Token, LeaseSettles> {
-  const leases = new Map<Token, LeaseSettles>()
+/** In order of token, as locks are taken; each list by position. Of two settles of one position the first counts. */
+function byLease(requests: readonly SettleRequest[]): Map<Token, (SettleRequest | undefined)[]> {
+  const leases = new Map<Token, (SettleRequest | undefined)[]>()
   for (const request of requests.toSorted((a, b) => a.token - b.token)) {
-    let lease = leases.get(request.token)
-    if (lease === undefined) leases.set(request.token, (lease = { settles: [] }))
-    // Beyond the largest lease there is nothing to settle; the answer tells.
-    if (request.position >= 0 && request.position < MAX_POSITION) lease.settles[request.position] ??= request
+    const { token, position } = request
+    let settles = leases.get(token)
+    if (settles === undefined) leases.set(token, (settles = []))
+    // The answer tells which positions there are not.
+    if (position >= 0 && position < MAX_POSITION) settles[position] ??= request
   }
   return leases
 }
 
-const MAX_POSITION = 10_000
-
-function maskOf(settles: LeaseSettles['settles']): string {
+function maskOf(settles: readonly (SettleRequest | undefined)[]): string {
   return Array.from(settles, (settle) => (settle === undefined ? '0' : '1')).join('')
 }
 
@@ -85,9 +84,10 @@ function detailOf(settlement: Settlement): string | null {
     case 'snooze':
       return settlement.error === null ? null : JSON.stringify(settlement.error)
     case 'release':
+    case 'confirm':
       return null
     default:
-      return assertNever(settlement)
+      return unknownSettlement(settlement)
   }
 }
 
@@ -95,21 +95,31 @@ function delayOf(settlement: Settlement): number | null {
   return settlement.type === 'retry' || settlement.type === 'snooze' ? Math.round(settlement.delayMs) : null
 }
 
-/** `finished` tells of the leases that were not found, whether they had been settled to their end. */
+/** Reads the text that holdfast.settle returns: `token`, or `token:done`, separated by commas. */
+export function readHeld(text: string): Held {
+  if (text === '') return new Map()
+  return new Map(
+    text.split(',').map((entry): [Token, string | null] => {
+      const [token = '', done] = entry.split(':')
+      return [Number(token) as Token, done ?? null]
+    }),
+  )
+}
+
+/** `finished` tells of the leases that were not found whether they had been settled to their end. */
 export function readSettled(
   requests: readonly SettleRequest[],
   held: Held,
   finished: ReadonlySet<Token>,
 ): SettleAnswer[] {
-  const before = new Map(held)
   const written = new Set<string>()
   return requests.map(({ token, position }) => {
-    const done = before.get(token)
+    const done = held.get(token)
     if (done === undefined) return finished.has(token) ? 'already' : 'lost'
-    const bit = done[position]
-    if (bit === undefined) return 'lost'
+    const before = done === null ? '0' : done[position]
+    if (before === undefined || position < 0) return 'lost'
     const place = `${token} ${position}`
-    if (bit === '1' || written.has(place)) return 'already'
+    if (before === '1' || written.has(place)) return 'already'
     written.add(place)
     return 'written'
   })
@@ -117,6 +127,5 @@ export function readSettled(
 
 /** Leases that a settle asked for and did not find. */
 export function notFound(requests: readonly SettleRequest[], held: Held): Token[] {
-  const found = new Set(held.map(([token]) => token))
-  return [...new Set(requests.map(({ token }) => token))].filter((token) => !found.has(token))
+  return [...new Set(requests.map(({ token }) => token))].filter((token) => !held.has(token))
 }

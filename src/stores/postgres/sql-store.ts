@@ -1,6 +1,6 @@
 /**
  * The contract of `store.ts` in SQL, over any executor. Each method is one statement, or one transaction, and the work
- * itself is done by the functions that `migrations/` installs: read those to know what happens.
+ * itself is done by the functions that `schema/` installs: read those to know what happens.
  */
 import { HoldfastError } from '../../errors.ts'
 import type { Clock } from '../../std/clock.ts'
@@ -10,6 +10,7 @@ import { sqlAdmin } from './admin.ts'
 import { cycle } from './cycle.ts'
 import { enqueue } from './enqueue.ts'
 import type { Executor } from './executor.ts'
+import { explaining } from './explaining.ts'
 import { Lanes } from './lanes.ts'
 import { intArray } from './literals.ts'
 import { migrate } from './migrate.ts'
@@ -32,36 +33,43 @@ export interface SqlStoreParts {
   readonly migrate: boolean
   readonly clock: Clock
   readonly random: Random
+  /** Where claims begin to look. @default from the marks, with a sweep now and then */
+  readonly lanes?: Lanes
 }
 
 interface HeartbeatRow {
   readonly alive: boolean
   readonly tokens: HeartbeatAnswer['tokens'] | null
   readonly cancels: readonly (readonly [token: number, position: number, reason: string | null])[] | null
+  readonly paused: readonly string[] | null
 }
 
 export function sqlStore(parts: SqlStoreParts): Store {
-  const { kind, executor, names, clock, random } = parts
+  const { kind, names, clock, random } = parts
+  const executor = explaining(parts.executor)
   const statements = statementsFor(names)
-  const lanes = new Lanes(clock)
+  const lanes = parts.lanes ?? new Lanes(clock)
   const wakeUps = new WakeUps(executor, statements, lanes)
+  const cycleParts = { db: executor, statements, lanes, clock, hears: () => wakeUps.hears }
   return {
     kind,
     async open() {
       await executor.open()
-      await migrate(executor, names, { apply: parts.migrate })
+      await migrate(executor, names, { apply: parts.migrate, clock, random })
     },
     close: () => executor.close(),
     enqueue: (flush) => enqueue(executor, statements, flush),
-    async register(worker, leaseMs) {
-      await executor.query(statements.register, [worker, Math.round(leaseMs)])
+    async register(worker, leaseMs, atOnce) {
+      await executor.query(statements.register, [worker, Math.round(leaseMs), atOnce ?? null])
     },
     async retire(worker) {
       await executor.query(statements.retire, [worker])
     },
-    cycle: (request) => cycle({ db: executor, statements, lanes, clock }, request),
-    async heartbeat({ worker, strangers }) {
-      const values = [worker, strangers.length === 0 ? null : intArray(strangers)]
+    cycle: (request) => cycle(cycleParts, request),
+    async heartbeat({ worker, strangers, heard = [], atOnce }) {
+      const released = strangers.length === 0 ? null : intArray(strangers)
+      const places = heard.map(({ token, position }) => [token, position])
+      const values = [worker, released, places.length === 0 ? null : JSON.stringify(places), atOnce ?? null]
       const [row] = await executor.query<HeartbeatRow>(statements.heartbeat, values)
       return readHeartbeat(row)
     },
@@ -70,24 +78,23 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await executor.query(statements.report, [worker, JSON.stringify(rows), MAX_LOG_LINES])
     },
     subscribe: (listener) => wakeUps.subscribe(listener),
-    upkeep: sqlUpkeep(executor, statements, random),
+    upkeep: sqlUpkeep({ executor, statements, random, clock }),
     schedules: sqlSchedules(executor, statements),
     notes: sqlNotes(executor, statements),
     admin: sqlAdmin(executor, statements),
     transactions: {
       ...sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough),
-      refuseInside: (doing) => executor.refuseInside?.(doing),
-      commit: (request, write) => commit(executor, statements, request, write),
+      commit: (request, write) => commit({ executor, statements }, request, write),
     },
   }
 }
 
 function readHeartbeat(row: HeartbeatRow | undefined): HeartbeatAnswer {
   if (row === undefined) throw new HoldfastError('HF_STORE_CONTRACT', 'A heartbeat was answered by nothing.')
-  const { alive, tokens, cancels } = row
+  const { alive, tokens, cancels, paused } = row
   type Notice = HeartbeatAnswer['cancelled'][number]
   const cancelled = (cancels ?? []).map(
     ([token, position, reason]) => ({ token, position, reason }) as Notice,
   )
-  return { alive, tokens: tokens ?? [], cancelled }
+  return { alive, tokens: tokens ?? [], cancelled, paused: paused ?? [] }
 }

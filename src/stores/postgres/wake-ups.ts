@@ -14,11 +14,17 @@ export class WakeUps {
   readonly #lanes: Lanes
   readonly #listeners = new Set<(hint: WakeUp) => void>()
   #listening: Promise<Listening> | undefined
+  #heard: Listening | undefined
 
   constructor(executor: Executor, statements: Statements, lanes: Lanes) {
     this.#executor = executor
     this.#statements = statements
     this.#lanes = lanes
+  }
+
+  /** Whether notices arrive. */
+  get hears(): boolean {
+    return this.#heard?.listening === true
   }
 
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
@@ -27,7 +33,7 @@ export class WakeUps {
     this.#listeners.add(mine)
     this.#listening ??= this.#listen()
     try {
-      await this.#listening
+      this.#heard = await this.#listening
     } catch (error) {
       this.#listeners.delete(mine)
       this.#listening = undefined
@@ -41,6 +47,7 @@ export class WakeUps {
     if (this.#listeners.size > 0) return
     const listening = this.#listening
     this.#listening = undefined
+    this.#heard = undefined
     await (await listening)?.stop()
   }
 
@@ -59,17 +66,18 @@ export class WakeUps {
     if (kind === 'ready') this.#ready(rest.join(' '), Number(first), Number(second))
     else if (kind === 'due') this.#tell({ type: 'due', inMs: Number(first) })
     else if (kind === 'cancel') this.#tell({ type: 'cancel', worker: first as WorkerId })
+    else if (kind === 'paused') this.#tell({ type: 'paused', queue: payload.slice('paused '.length) })
   }
 
   #ready(queue: string, lane: number, rank: number): void {
-    if (lane === EVERY_LANE) this.#lanes.forget(queue)
+    if (lane === EVERY_LANE) this.#lanes.sweepSoon(queue)
     else this.#lanes.lower(queue, lane, rank)
     this.#tell({ type: 'ready', queue })
   }
 
-  /** Notices may have been lost: nothing is known of any lane, and whoever listens polls anyway. */
+  /** Notices may have been lost. Whoever listens polls anyway. */
   #missed(): void {
-    this.#lanes.forget()
+    this.#lanes.sweepSoon()
   }
 
   #tell(hint: WakeUp): void {

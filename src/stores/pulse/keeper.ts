@@ -5,7 +5,8 @@
  * well, and loses its lease, as it should.
  */
 import { write } from 'node:fs'
-import { parentPort } from 'node:worker_threads'
+import { parentPort, type MessagePort } from 'node:worker_threads'
+import { isLasting } from '../../errors.ts'
 import { sleep, systemClock } from '../../std/clock.ts'
 import { formatDuration } from '../../std/duration.ts'
 import { systemRandom } from '../../std/random.ts'
@@ -16,7 +17,9 @@ import { PulseMemory } from './pulse-memory.ts'
 export interface PulseLink {
   /** False where the store does not know the worker. Rejects well within the lease where there is no answer. */
   renew(worker: string, leaseMs: number): Promise<boolean>
-  /** What is renewed later connects anew. */
+  /** Lends its connection to the main thread, which uses it through this port until either side closes that. */
+  lend?(port: MessagePort): void
+  /** What is renewed or lent later connects anew. */
   close(): Promise<void>
 }
 
@@ -29,22 +32,29 @@ export type ToPulseThread =
       readonly buffer: SharedArrayBuffer
     }
   | { readonly type: 'drop'; readonly key: number }
+  | { readonly type: 'lend'; readonly port: MessagePort }
   | { readonly type: 'close' }
 
-/** The renewals have never worked, for as long as a lease: not an outage, but something that a person has to mend. */
-export interface FromPulseThread {
-  readonly type: 'useless'
-  readonly why: string
-}
+export type FromPulseThread =
+  | { readonly type: 'ready' }
+  /**
+   * The renewals have never worked, for as long as a lease or for a reason that lasts: not an outage, but something that
+   * a person has to mend.
+   */
+  | { readonly type: 'useless'; readonly why: string }
 
 const FIRST_BACKOFF_MS = 100
 
 /** To be called once, in the thread. */
 export function keepPulses(link: PulseLink): void {
   const kept = new Map<number, AbortController>()
+  const lent = new Set<MessagePort>()
   const drop = (key: number): void => {
     kept.get(key)?.abort()
     kept.delete(key)
+  }
+  const closeIfUnused = (): void => {
+    if (kept.size === 0 && lent.size === 0) void link.close()
   }
   parentPort?.on('message', (message: ToPulseThread) => {
     switch (message.type) {
@@ -56,15 +66,32 @@ export function keepPulses(link: PulseLink): void {
       }
       case 'drop':
         drop(message.key)
-        if (kept.size === 0) void link.close()
+        closeIfUnused()
         break
+      case 'lend': {
+        const { port } = message
+        lent.add(port)
+        port.on('close', () => {
+          lent.delete(port)
+          closeIfUnused()
+        })
+        if (link.lend === undefined) port.close()
+        else link.lend(port)
+        break
+      }
       case 'close':
         for (const key of kept.keys()) drop(key)
+        for (const port of lent) port.close()
         // Nothing is left then that would keep the thread.
         void link.close().then(() => parentPort?.close())
         break
     }
   })
+  tell({ type: 'ready' })
+}
+
+function tell(message: FromPulseThread): void {
+  parentPort?.postMessage(message)
 }
 
 /** Keeps the lease of one worker, for as long as the main loop turns often enough. */
@@ -98,7 +125,7 @@ class Keeper {
       this.#tell(blockedMs)
       // Jitter, so that a fleet that started together does not beat together.
       let waitMs = (this.#leaseMs / 3) * (0.8 + systemRandom.float() * 0.2)
-      if (blockedMs < this.#memory.patienceMs && !(await this.#renew())) {
+      if (blockedMs < this.#memory.patienceMs && (await this.#renew()) === 'try soon') {
         waitMs = Math.min(waitMs, this.#backoffMs)
         this.#backoffMs = Math.min(this.#backoffMs * 2, this.#leaseMs / 6)
       }
@@ -106,8 +133,8 @@ class Keeper {
     }
   }
 
-  /** False where it did not work. */
-  async #renew(): Promise<boolean> {
+  /** If it did not work, and soon again may help, says so. */
+  async #renew(): Promise<'done' | 'try soon' | 'try later'> {
     const sentMs = threadMs()
     try {
       const isKnown = await this.#link.renew(this.#worker, this.#leaseMs)
@@ -115,14 +142,15 @@ class Keeper {
       else this.#memory.setGone()
       this.#everWorked = true
       this.#backoffMs = FIRST_BACKOFF_MS
-      return true
+      return 'done'
     } catch (error) {
-      if (!this.#everWorked && sentMs - this.#startedMs > this.#leaseMs) {
+      const lasts = isLasting(error)
+      if (!this.#everWorked && (lasts || sentMs - this.#startedMs > this.#leaseMs)) {
         this.#everWorked = true
         const why = error instanceof Error ? error.message : 'an unknown error'
-        parentPort?.postMessage({ type: 'useless', why } satisfies FromPulseThread)
+        tell({ type: 'useless', why })
       }
-      return false
+      return lasts ? 'try later' : 'try soon'
     }
   }
 

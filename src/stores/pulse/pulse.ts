@@ -8,7 +8,7 @@
  * longer than its patience is not renewed.
  */
 import { once } from 'node:events'
-import type { Worker as Thread } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, type Worker as Thread } from 'node:worker_threads'
 import type { WorkerId } from '../../job/ids.ts'
 import { asError, type Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
@@ -32,6 +32,8 @@ const RESTART_MS = 10_000
 const CLOSE_MS = 2_000
 
 export class Pulses {
+  /** Called whenever a thread has started. */
+  onThread: () => void = () => undefined
   readonly #parts: PulseParts
   readonly #kept = new Map<number, Kept>()
   #thread: Thread | undefined
@@ -79,6 +81,14 @@ export class Pulses {
     }
   }
 
+  /** A port to the connection of the thread, which is not made for this; null while there is no thread. */
+  borrow(): MessagePort | null {
+    if (this.#thread === undefined || this.#closed) return null
+    const { port1, port2 } = new MessageChannel()
+    this.#thread.postMessage({ type: 'lend', port: port2 } satisfies ToPulseThread, [port2])
+    return port1
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     this.#kept.clear()
@@ -98,7 +108,10 @@ export class Pulses {
     try {
       const thread = start()
       thread.on('error', (error) => this.#complain(error.message))
-      thread.on('message', ({ why }: FromPulseThread) => this.#complain(why))
+      thread.on('message', (message: FromPulseThread) => {
+        if (message.type === 'ready') this.onThread()
+        else this.#complain(message.why)
+      })
       thread.on('exit', () => {
         if (this.#thread === thread) this.#thread = undefined
       })

@@ -1,14 +1,27 @@
-/** Administration: what it asks of all jobs is documented as O(n), see `listing.ts`. */
+/** Administration. Lists and bulk changes go through jobs in bounded steps, see `listing.ts`. */
+import type { AttemptError } from '../../job/failure.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
-import { groupOf, mergeGroups } from '../dead-groups.ts'
-import type { Admin, BulkAction, ChangeAnswer, JobFilter, ListQuery, QueueStatus } from '../store.ts'
+import { mergeGroups } from '../dead-groups.ts'
+import type {
+  Admin,
+  BulkAction,
+  ChangeAnswer,
+  DeadGroup,
+  DeadGroupPage,
+  JobFilter,
+  JobPage,
+  ListQuery,
+  QueueStatus,
+} from '../store.ts'
 import { edit } from './edit.ts'
-import { changeFilter } from './filters.ts'
+import { matches } from '../job-filter.ts'
+import { filterText } from './filters.ts'
 import { packKnown, unpackId, type PackedId } from './ids.ts'
-import { findJobs, readJobs, type Found } from './listing.ts'
+import { byShard, Finder, readFound, type Found } from './listing.ts'
+import { recordOf, type ReadRow } from './records.ts'
 import type { Run } from './run.ts'
-import type { Shard, Shards } from './shards.ts'
+import type { Shards } from './shards.ts'
 
 type QueueRow = readonly [
   queue: string,
@@ -25,53 +38,54 @@ type QueueRow = readonly [
 const CANCELLED: Readonly<Record<string, Awaited<ReturnType<Admin['cancel']>>>> = {
   c: 'cancelled',
   q: 'requested',
+  h: 'heard',
   f: 'final',
 }
 
-export function redisAdmin(run: Run, shards: Shards, refuseWhenClosed: () => void): Admin {
+/** How many jobs one script changes: a few milliseconds. */
+const CHANGED_AT_ONCE = 250
+
+export interface AdminParts {
+  readonly run: Run
+  readonly shards: Shards
+  readonly refuseWhenClosed: () => void
+  /** Maximum number of jobs that one call looks at. */
+  readonly budget: number
+}
+
+export function redisAdmin(parts: AdminParts): Admin {
+  const { run, shards, refuseWhenClosed } = parts
   return {
-    get: (id) => get(run, shards, refuseWhenClosed, id),
-    list: (query) => list(run, shards, refuseWhenClosed, query),
+    get: (id) => get(parts, id),
+    list: (query) => list(parts, query),
     queues: () => queues(run, shards),
     async setPaused(queue, paused) {
       await shards.know([queue])
       await run(shards.of(queue), 'pause', [queue, paused ? 1 : 0])
     },
-    cancel: (id, reason) => cancel(run, shards, refuseWhenClosed, id, reason),
-    change: (filter, action, limit, after) =>
-      change(run, shards, refuseWhenClosed, { filter, action, limit, after }),
+    cancel: (id, reason) => cancel(parts, id, reason),
+    change: (filter, action, limit, after) => change(parts, { filter, limit, after }, action),
     async edit(id, change) {
       refuseWhenClosed()
       return edit(run, shards, id, change)
     },
-    async deadGroups(filter, limit, after) {
-      refuseWhenClosed()
-      return deadGroups(run, shards, { filter, limit, after })
-    },
+    deadGroups: (filter, limit, after) => deadGroups(parts, { filter, limit, after }),
   }
 }
 
-async function get(run: Run, shards: Shards, refuse: () => void, id: JobId): Promise<JobRecord | null> {
-  refuse()
+async function get({ run, shards, refuseWhenClosed }: AdminParts, id: JobId): Promise<JobRecord | null> {
+  refuseWhenClosed()
   const packed = packKnown(id)
   if (packed === null) return null
   const all = await shards.all()
-  const found = await Promise.all(all.map((shard) => readJobs(run, shard, [packed])))
-  return found.flat()[0] ?? null
+  const rows = await Promise.all(all.map((shard) => run<ReadRow[]>(shard, 'read', [packed])))
+  const [row] = rows.flat()
+  return row === undefined ? null : recordOf(row)
 }
 
-async function list(
-  run: Run,
-  shards: Shards,
-  refuse: () => void,
-  query: ListQuery,
-): ReturnType<Admin['list']> {
-  refuse()
-  const after = query.after === null ? null : packKnown(query.after)
-  const count = query.limit + 1
-  const found = await findJobs(run, shards, { filter: query, order: 'down', after, count })
-  const jobs = found.slice(0, query.limit).map(({ record }) => record)
-  return { jobs, next: found.length > query.limit ? (jobs.at(-1)?.id ?? null) : null }
+async function list(parts: AdminParts, { limit, after, ...filter }: ListQuery): Promise<JobPage> {
+  const { found, finder } = await findRecords(parts, { filter, limit, after }, 'down')
+  return { jobs: found.map(({ record }) => record), next: finder.next, looked: finder.looked }
 }
 
 async function queues(run: Run, shards: Shards): Promise<QueueStatus[]> {
@@ -94,16 +108,14 @@ function statusOf(row: QueueRow): QueueStatus {
 }
 
 async function cancel(
-  run: Run,
-  shards: Shards,
-  refuse: () => void,
+  { run, shards, refuseWhenClosed }: AdminParts,
   id: JobId,
   reason: string | null,
 ): ReturnType<Admin['cancel']> {
-  refuse()
+  refuseWhenClosed()
   const packed = packKnown(id)
   if (packed === null) return 'missing'
-  const args = ['cancel', JSON.stringify(reason), changeFilter({}), packed]
+  const args = ['cancel', JSON.stringify(reason), filterText({}), packed]
   const all = await shards.all()
   const letters = await Promise.all(all.map((shard) => run<string>(shard, 'change', args)))
   // One shard has it, if any.
@@ -116,48 +128,23 @@ interface PageRequest {
   readonly after: JobId | null
 }
 
-interface ChangeRequest extends PageRequest {
-  readonly action: BulkAction
-}
-
 async function change(
-  run: Run,
-  shards: Shards,
-  refuse: () => void,
-  { filter, action, limit, after }: ChangeRequest,
-): Promise<ChangeAnswer> {
-  refuse()
-  const { chosen, next } = await pageOf(run, shards, { filter, limit, after })
-  let letters = ''
-  for (const [shard, ids] of byShard(chosen))
-    letters += await run<string>(shard, 'change', changeArgs(filter, action, ids))
-  return {
-    changed: letters.replaceAll(/[^cq]/g, '').length,
-    // What is gone or has become another by now does not match any more.
-    skipped: letters.replaceAll(/[^f]/g, '').length,
-    next,
-  }
-}
-
-/** In order of id, and where to go on. */
-async function pageOf(
-  run: Run,
-  shards: Shards,
+  parts: AdminParts,
   { filter, limit, after }: PageRequest,
-): Promise<{ chosen: readonly Found[]; next: JobId | null }> {
-  const found = await findJobs(run, shards, {
-    filter,
-    order: 'up',
-    after: after === null ? null : packKnown(after),
-    count: limit + 1,
-  })
-  const chosen = found.slice(0, limit)
-  const last = chosen.at(-1)
-  return { chosen, next: found.length > limit && last !== undefined ? unpackId(last.id) : null }
-}
-
-function changeArgs(filter: JobFilter, action: BulkAction, ids: readonly PackedId[]): string[] {
-  return [action.type, detailOf(action), changeFilter(filter), ...ids]
+  action: BulkAction,
+): Promise<ChangeAnswer> {
+  const { found, finder } = await findIds(parts, { filter, limit, after }, 'up')
+  let letters = ''
+  for (const [shard, ids] of byShard(found)) {
+    for (let at = 0; at < ids.length; at += CHANGED_AT_ONCE) {
+      const some = ids.slice(at, at + CHANGED_AT_ONCE)
+      const args = [action.type, detailOf(action), filterText(filter), ...some]
+      // A job that has gone or changed since it was found does not match any more, and has no letter.
+      letters += await parts.run<string>(shard, 'change', args)
+    }
+  }
+  const changed = letters.replaceAll('f', '').length
+  return { changed, skipped: letters.length - changed, next: finder.next, looked: finder.looked }
 }
 
 function detailOf(action: BulkAction): string {
@@ -171,22 +158,68 @@ function detailOf(action: BulkAction): string {
   }
 }
 
-function byShard(found: readonly Found[]): Map<Shard, PackedId[]> {
-  const ids = new Map<Shard, PackedId[]>()
-  for (const { shard, id } of found) ids.set(shard, [...(ids.get(shard) ?? []), id])
-  return ids
+async function deadGroups(parts: AdminParts, { filter, limit, after }: PageRequest): Promise<DeadGroupPage> {
+  parts.refuseWhenClosed()
+  if (filter.states?.includes('dead') === false) return { groups: [], next: null, looked: 0 }
+  const request: PageRequest = { filter: { ...filter, states: ['dead'] }, limit, after }
+  const { found, finder } = await findIds(parts, request, 'up')
+  const rows: GroupRow[] = []
+  for (const [shard, ids] of byShard(found)) {
+    for (let at = 0; at < ids.length; at += CHANGED_AT_ONCE) {
+      const args = [filterText(request.filter), ...ids.slice(at, at + CHANGED_AT_ONCE)]
+      rows.push(...(await parts.run<GroupRow[]>(shard, 'dead_groups', args)))
+    }
+  }
+  return { groups: mergeGroups(rows.map(groupOf)), next: finder.next, looked: finder.looked }
 }
 
-async function deadGroups(
-  run: Run,
-  shards: Shards,
+type GroupRow = readonly [
+  count: number,
+  firstAt: string,
+  lastAt: string,
+  newest: PackedId,
+  queue: string,
+  name: string,
+  error: string,
+]
+
+function groupOf([count, firstAt, lastAt, newest, queue, name, error]: GroupRow): DeadGroup {
+  const { fingerprint, kind, message } = JSON.parse(error) as AttemptError
+  const times = { firstAt: Number(firstAt), lastAt: Number(lastAt) }
+  return { queue, name, fingerprint, count, ...times, newest: unpackId(newest), kind, message }
+}
+
+async function findIds(
+  { run, shards, refuseWhenClosed, budget }: AdminParts,
   { filter, limit, after }: PageRequest,
-): ReturnType<Admin['deadGroups']> {
-  if (filter.states?.includes('dead') === false) return { groups: [], next: null }
-  const { chosen, next } = await pageOf(run, shards, {
-    filter: { ...filter, states: ['dead'] },
-    limit,
-    after,
-  })
-  return { groups: mergeGroups(chosen.flatMap(({ record }) => groupOf(record))), next }
+  order: 'up' | 'down',
+): Promise<{ found: Found[]; finder: Finder }> {
+  refuseWhenClosed()
+  const finder = new Finder(run, shards, { filter, order, after }, budget)
+  const found: Found[] = []
+  while (found.length <= limit && !finder.isDone) found.push(...(await finder.step(limit + 1 - found.length)))
+  return { found: cut(found, limit, finder), finder }
+}
+
+/** A page of jobs as they are when they are read, and where it ended. */
+async function findRecords(
+  { run, shards, refuseWhenClosed, budget }: AdminParts,
+  { filter, limit, after }: PageRequest,
+  order: 'up' | 'down',
+): Promise<{ found: (Found & { record: JobRecord })[]; finder: Finder }> {
+  refuseWhenClosed()
+  const finder = new Finder(run, shards, { filter, order, after }, budget)
+  const found: (Found & { record: JobRecord })[] = []
+  while (found.length <= limit && !finder.isDone) {
+    const read = await readFound(run, await finder.step(limit + 1 - found.length))
+    found.push(...read.filter(({ record }) => matches(record, filter)))
+  }
+  return { found: cut(found, limit, finder), finder }
+}
+
+/** One more than the limit was looked for, to know whether there is one. */
+function cut<One extends Found>(found: readonly One[], limit: number, finder: Finder): One[] {
+  const last = found[limit - 1]
+  if (found.length > limit && last !== undefined) finder.backTo(last.id)
+  return found.slice(0, limit)
 }

@@ -1,4 +1,5 @@
 /** What is looked at before a Redis is used. */
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
 import { redisMissing } from '../../../test/support/servers/redis.ts'
@@ -34,7 +35,7 @@ function saying(...lines: string[]): Executor {
   }
 }
 
-const STRICT = { allowEviction: false, onNotice: () => undefined }
+const STRICT = { allowEviction: false, db: 0, onNotice: () => undefined }
 
 describe.skipIf(redisMissing() !== '')('a real server', () => {
   test('that evicts keys is refused, unless that is allowed by name', async () => {
@@ -93,7 +94,28 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     const jobs = newJobs(2, { queue: 'a' }).concat(newJobs(2, { queue: 'b' }))
     await store.enqueue({ id: newFlushId(), jobs })
     expect((await store.admin.queues()).map(({ counts }) => counts.ready)).toEqual([2, 2])
-    await expect(store.subscribe(() => undefined)).rejects.toMatchObject({ code: 'HF_BAD_STORE' })
+    await expect(store.subscribe(() => undefined)).rejects.toMatchObject({ code: 'HF_STORE_DENIED' })
+    await store.close()
+  })
+
+  test('whose user has the rights that the docs name does all that the store does', async () => {
+    await using server = await startRedis({ settings: { appendonly: 'yes' } })
+    const redis = new Redis(server.url)
+    const rights = '~holdfast:* &holdfast:wake +@all -@admin -@dangerous +info'.split(' ')
+    await redis.call('ACL', 'SETUSER', 'app', 'on', '>pw', ...rights)
+    redis.disconnect()
+    const notices: string[] = []
+    const connection = { username: 'app', password: 'pw', db: 1 }
+    const store = redisStore({ url: server.url, connection, onNotice: (line) => notices.push(line) })
+    await store.open()
+    const [job] = newJobs(1)
+    const heard = new Promise((resolve) => void store.subscribe(resolve).then(() => put()))
+    const put = () => store.enqueue({ id: newFlushId(), jobs: [job!] })
+    expect(await heard).toEqual({ type: 'ready', queue: 'default' })
+    expect((await store.admin.list({ limit: 10, after: null })).jobs).toHaveLength(1)
+    await store.upkeep.promote(10)
+    await store.upkeep.rescue(10)
+    expect(notices).toEqual([])
     await store.close()
   })
 
@@ -101,11 +123,76 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     await using server = await startRedis({ settings: { requirepass: 'right' } })
     for (const connection of [{}, { password: 'wrong' }]) {
       expect((await open(server, { connection })).error).toMatchObject({
-        code: 'HF_BAD_STORE',
+        code: 'HF_STORE_DENIED',
         hint: expect.stringContaining('password'),
       })
     }
     expect((await open(server, { connection: { password: 'right' } })).error).toBeUndefined()
+  })
+})
+
+describe.skipIf(redisMissing() !== '')('the database of the URL', () => {
+  async function keysIn(server: RedisServer, db: number): Promise<number> {
+    const redis = new Redis(`${server.url}/${db}`)
+    const size = await redis.dbsize()
+    redis.disconnect()
+    return size
+  }
+
+  test('that the server does not have is refused: nothing lands in database 0', async () => {
+    await using server = await startRedis()
+    const store = redisStore({ url: `${server.url}/16`, onNotice: () => undefined })
+    const missing = { code: 'HF_STORE_MISSING', hint: expect.stringContaining('databases') }
+    await expect(store.open()).rejects.toMatchObject(missing)
+    await expect(store.enqueue({ id: newFlushId(), jobs: newJobs(1) })).rejects.toMatchObject(missing)
+    await expect(store.subscribe(() => undefined)).rejects.toMatchObject(missing)
+    await store.close()
+    expect(await keysIn(server, 0)).toBe(0)
+  })
+
+  test.each([
+    ['its path', (url: string) => ({ url: `${url}/15` })],
+    ['its query', (url: string) => ({ url: `${url}?db=15` })],
+    ['the options beside it', (url: string) => ({ url, connection: { db: 15 } })],
+  ])('is taken from %s, and found again after the connection was lost', async (_, options) => {
+    await using server = await startRedis({ settings: { appendonly: 'yes' } })
+    const store = redisStore({ onNotice: () => undefined, ...options(server.url) })
+    await store.open()
+    await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
+    const redis = new Redis(server.url)
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    redis.disconnect()
+    const flush = { id: newFlushId(), jobs: newJobs(1) }
+    // The same flush until it goes through: nobody knows how soon the lost connection is noticed.
+    await vi.waitFor(() => store.enqueue(flush), { timeout: 10_000, interval: 10 })
+    expect((await store.admin.queues())[0]?.counts.ready).toBe(2)
+    await store.close()
+    expect(await keysIn(server, 0)).toBe(0)
+    expect(await keysIn(server, 15)).toBeGreaterThan(0)
+  })
+
+  test('that a proxy did not select is noticed', async () => {
+    const executor = saying('redis_version:7.2.0', 'maxmemory_policy:noeviction', 'id=7 addr=x db=0 sub=0')
+    await expect(checkServer(executor, { ...STRICT, db: 3 })).rejects.toMatchObject({
+      code: 'HF_STORE_MISSING',
+      message: expect.stringMatching(/database 0 .*database 3/),
+    })
+  })
+
+  test('of a socket is taken from its query', async () => {
+    await using server = await startRedis({ settings: { unixsocket: 'redis.sock' } })
+    const redis = new Redis(server.url)
+    const [, folder] = (await redis.config('GET', 'dir')) as [string, string]
+    redis.disconnect()
+    const path = join(folder, 'redis.sock')
+    for (const query of ['', '?db=2']) {
+      const store = redisStore({ url: `redis+unix://${path}${query}`, onNotice: () => undefined })
+      await store.open()
+      await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
+      await store.close()
+    }
+    expect(await keysIn(server, 0)).toBeGreaterThan(0)
+    expect(await keysIn(server, 2)).toBeGreaterThan(0)
   })
 })
 
@@ -128,7 +215,7 @@ describe('a server that says', () => {
 
   test('nothing about eviction is taken, with a notice', async () => {
     const onNotice = vi.fn()
-    await checkServer(saying('redis_version:7.2.0'), { allowEviction: false, onNotice })
+    await checkServer(saying('redis_version:7.2.0'), { allowEviction: false, db: 0, onNotice })
     expect(onNotice).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('maxmemory-policy'))
   })
 })

@@ -1,7 +1,7 @@
 /** Whether a server can be used, as asked at the opening. INFO tells all of it; CONFIG is forbidden by many providers. */
 import { HoldfastError } from '../../errors.ts'
 import type { Executor } from './executor.ts'
-import { notACluster, unreachable } from './server-errors.ts'
+import { noDatabase, notACluster, unreachable } from './server-errors.ts'
 
 export interface BootRules {
   readonly allowEviction: boolean
@@ -10,8 +10,20 @@ export interface BootRules {
 
 const OLDEST = [6, 2] as const
 
-export async function checkServer(executor: Executor, rules: BootRules): Promise<void> {
+export async function checkServer(
+  executor: Executor,
+  rules: BootRules & { readonly db: number },
+): Promise<void> {
   await checkNode(executor, rules, 'alone')
+  await checkDatabase(executor, rules.db)
+}
+
+/** Reads back where we are: a proxy may accept a SELECT and do nothing about it, and jobs would land among another app's. */
+async function checkDatabase(executor: Executor, db: number): Promise<void> {
+  const facts = await ask(executor, 'CLIENT', ['INFO'])
+  const found = facts === null ? undefined : /(?:^|\s)db=(\d+)/.exec(facts)?.[1]
+  if (found === undefined || Number(found) === db) return
+  throw noDatabase(`The connection is in database ${found} of Redis, although database ${db} was asked for.`)
 }
 
 /** Each node that has something; what is worth a word of several is said once. */
@@ -42,12 +54,18 @@ async function checkNode(executor: Executor, rules: BootRules, expected: 'alone'
 
 /** Null where that is forbidden. */
 async function askServer(executor: Executor): Promise<ReadonlyMap<string, string> | null> {
+  const text = await ask(executor, 'INFO', [])
+  const lines = text?.split(/\r?\n/).filter((line) => line.includes(':'))
+  if (lines === undefined) return null
+  return new Map(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const),
+  )
+}
+
+/** Null where that is forbidden. */
+async function ask(executor: Executor, command: string, args: readonly string[]): Promise<string | null> {
   try {
-    const text = String(await executor.command('INFO', []))
-    const lines = text.split(/\r?\n/).filter((line) => line.includes(':'))
-    return new Map(
-      lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const),
-    )
+    return String(await executor.command(command, args))
   } catch (error) {
     if (isForbidden(error)) return null
     throw error
@@ -57,7 +75,7 @@ async function askServer(executor: Executor): Promise<ReadonlyMap<string, string
 /** Forbidden by an ACL, or renamed away; a wrong password is neither. */
 function isForbidden(error: unknown): boolean {
   const { cause = error } = error instanceof HoldfastError ? error : { cause: error }
-  return cause instanceof Error && /NOPERM|unknown command/i.test(cause.message)
+  return cause instanceof Error && /NOPERM|unknown (sub)?command/i.test(cause.message)
 }
 
 function refuseUnusable(facts: ReadonlyMap<string, string>): void {

@@ -1,9 +1,10 @@
-/** Job filters: as scripts take them, and held against a record. */
-import type { JobRecord } from '../../job/record.ts'
+/** Job filters as scripts take them. */
+import type { JobId } from '../../job/ids.ts'
 import { isFinal, JOB_STATES, type JobState } from '../../job/states.ts'
 import type { JobFilter } from '../store.ts'
+import { packId, type PackedId } from './ids.ts'
 
-/** As change.lua names them. */
+/** As filter.lua names them. */
 const LETTERS: Readonly<Record<JobState, string>> = {
   scheduled: 's',
   blocked: 'b',
@@ -14,55 +15,45 @@ const LETTERS: Readonly<Record<JobState, string>> = {
   cancelled: 'x',
 }
 
-/** Which states are meant; undefined for all. Only final jobs have ended at any time. */
-export function statesOf({
-  states,
-  finishedFrom,
-  finishedBefore,
-}: JobFilter): readonly JobState[] | undefined {
-  if (finishedFrom === undefined && finishedBefore === undefined) return states
-  return (states ?? JOB_STATES).filter(isFinal)
+/** The states that a filter selects, as letters; undefined for all. Only final jobs have a time at which they ended. */
+export function statesOf({ states, finishedFrom, finishedBefore }: JobFilter): string | undefined {
+  const isTimed = finishedFrom !== undefined || finishedBefore !== undefined
+  const selected = isTimed ? (states ?? JOB_STATES).filter(isFinal) : states
+  return selected === undefined ? undefined : [...new Set(selected)].map((state) => LETTERS[state]).join('')
 }
 
-export function matches(record: JobRecord, filter: JobFilter): boolean {
-  const { states, queues, names, fingerprints } = filter
-  return (
-    (states === undefined || states.includes(record.state)) &&
-    (queues === undefined || queues.includes(record.queue)) &&
-    (names === undefined || names.includes(record.name)) &&
-    (fingerprints === undefined ||
-      (record.error !== null && fingerprints.includes(record.error.fingerprint))) &&
-    endedInTime(record, filter)
-  )
-}
-
-function endedInTime(record: JobRecord, { finishedFrom, finishedBefore }: JobFilter): boolean {
-  if (finishedFrom === undefined && finishedBefore === undefined) return true
-  if (!('finishedAt' in record)) return false
-  return (
-    (finishedFrom === undefined || record.finishedAt >= finishedFrom) &&
-    (finishedBefore === undefined || record.finishedAt < finishedBefore)
-  )
-}
-
-/** For scan.lua, which leaves out most of what does not match. */
-export function scanFilter({ names, queues, fingerprints, finishedFrom, finishedBefore }: JobFilter): string {
+/** As filter.lua takes it. Ids and their prefix are left to the caller. */
+export function filterText(filter: JobFilter): string {
+  const { queues, names, tags, fingerprints, finishedFrom, finishedBefore } = filter
   return JSON.stringify({
-    names,
+    states: statesOf(filter),
     queues,
-    // It looks for them in JSON, where other characters may be written in other ways.
-    fingerprints: fingerprints?.every((text) => /^\w+$/.test(text)) ? fingerprints : undefined,
+    names,
+    tags,
+    fingerprints,
+    // What stands in the stored JSON of a job that matches.
+    tag_texts: tags?.map((tag) => JSON.stringify(tag)),
+    // Stored in a JSON text within a JSON text, which may write other characters in other ways.
+    fingerprint_texts: fingerprints?.map((text) => (/^\w+$/.test(text) ? text : '')),
     from: finishedFrom,
     before: finishedBefore,
+    created_from: filter.createdFrom,
+    created_before: filter.createdBefore,
   })
 }
 
-/** For change.lua: what may have become different since the job was found. */
-export function changeFilter({ states, fingerprints, finishedFrom, finishedBefore }: JobFilter): string {
-  return JSON.stringify({
-    states: states?.map((state) => LETTERS[state]).join(''),
-    fingerprints,
-    from: finishedFrom,
-    before: finishedBefore,
-  })
+const LOWEST = '00000000-0000-0000-0000-000000000000'
+const HIGHEST = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** The lowest and the highest id that a prefix allows; null where no id begins with it. */
+export function boundsOf(
+  prefix: string | undefined,
+): readonly [low: PackedId | '', high: PackedId | ''] | null {
+  if (prefix === undefined || prefix === '') return ['', '']
+  // What is missing of the prefix is filled up, so that one pattern judges it.
+  const isPossible = UUID.test(prefix + LOWEST.slice(prefix.length))
+  if (!isPossible) return null
+  const fill = (text: string): PackedId => packId((prefix + text.slice(prefix.length)) as JobId)
+  return [fill(LOWEST), fill(HIGHEST)]
 }

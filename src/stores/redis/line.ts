@@ -14,6 +14,8 @@ export interface LineParts {
   readonly url: string | null
   /** Asked anew for each connection where it is a function. */
   readonly connection: ClientOptions | (() => ClientOptions)
+  /** Selected on each connection before it is used. */
+  readonly db: number
   readonly clock: Clock
   readonly random: Random
   /** Called with each new client before it connects. */
@@ -101,7 +103,7 @@ export class Line {
     try {
       const late = (): Error =>
         unreachable(`Redis did not accept a connection within ${CONNECT_MS / 1000} s.`)
-      await withDeadline(clock, CONNECT_MS, this.#unlessClosed(client.connect()), late)
+      await withDeadline(clock, CONNECT_MS, this.#unlessClosed(this.#enter(client)), late)
     } catch (error) {
       cut(client)
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS)
@@ -112,6 +114,13 @@ export class Line {
     this.#pauseMs = 0
     this.#client = client
     return client
+  }
+
+  /** Asks for the database itself: ioredis would go on in database 0 if the server says no. */
+  async #enter(client: RedisClient): Promise<void> {
+    const { db } = this.#parts
+    await client.connect()
+    if (db !== 0) await client.call('SELECT', [db])
   }
 
   /** A close does not wait for a connection that is on its way. */

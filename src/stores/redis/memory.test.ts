@@ -89,7 +89,7 @@ describe.skipIf(redisMissing() !== '')('nothing is left', () => {
     await store.retire(again)
     await harness.advance(2 * DAY_MS)
     await store.upkeep.prune(retention({ completedMs: 1 }), 100)
-    expect(await keys()).toEqual(['counts', 'gaps', 'queues', 'reign', 'token'])
+    expect(await keys()).toEqual(['counts', 'gaps', 'queues', 'server', 'token'])
     await close()
   })
 

@@ -15,6 +15,22 @@ test('a URL is enough', () => {
   })
 })
 
+test.each<[string, Partial<RedisStoreOptions>, object]>([
+  ['none', { url }, { url, db: 0 }],
+  ['a slash', { url: `${url}/` }, { url, db: 0 }],
+  ['a path', { url: 'rediss://u:p%40@h:1/15?family=6' }, { url: 'rediss://u:p%40@h:1?family=6', db: 15 }],
+  ['a query', { url: `${url}?db=3` }, { url, db: 3 }],
+  ['the same twice', { url: `${url}/3`, connection: { db: 3 } }, { url, db: 3, connection: {} }],
+  ['options alone', { connection: { host: 'h', db: 4 } }, { url: null, db: 4, connection: { host: 'h' } }],
+  [
+    'a socket',
+    { url: 'redis+unix:///run/my%20redis.sock?db=5' },
+    { url: null, db: 5, connection: { path: '/run/my redis.sock' } },
+  ],
+])('the database of %s', (_what, options, expected) => {
+  expect(readRedisOptions(options)).toMatchObject(expected)
+})
+
 test('the URL of a cluster names its nodes and who we are', () => {
   const {
     cluster,
@@ -37,6 +53,18 @@ test.each<[string, object]>([
   ['a URL of something else', { url: 'http://127.0.0.1' }],
   ['a URL that is none', { url: 'redis://' }],
   ['a node that is none', { url: 'redis-cluster://one?node=two/3' }],
+  ['a database that is none', { url: `${url}/notanumber` }],
+  ['a negative database', { url: `${url}/-1` }],
+  ['half a database', { url: `${url}/1.5` }],
+  ['a path behind the database', { url: `${url}/1/2` }],
+  ['a database in the query that is none', { url: `${url}?db=x` }],
+  ['a database in the options that is none', { connection: { db: -1 } }],
+  ['two databases', { url: `${url}/1`, connection: { db: 2 } }],
+  ['the database of a cluster', { url: 'redis-cluster://one/1' }],
+  ['a socket in the wrong form', { url: 'redis:///run/redis.sock' }],
+  ['a socket with a host', { url: 'redis+unix://run/redis.sock' }],
+  ['a socket with other options', { url: 'redis+unix:///run/redis.sock?family=6' }],
+  ['a password with a broken escape', { url: 'redis://user:100%@host' }],
   ['a prefix with a hash tag', { url, prefix: 'a{b}' }],
   ['an empty prefix', { url, prefix: '' }],
   ['no time for a command', { url, commandTimeoutMs: 0 }],
@@ -56,9 +84,11 @@ test('no password is ever shown', () => {
   )
 })
 
-test.each(['redis://host:6379/2', 'rediss://user:secret@host', 'redis-cluster://host?node=other:1'])(
-  'the store of %s is this one',
-  (source) => {
-    expect(storeFrom(source, systemClock, systemRandom).kind).toBe('redis')
-  },
-)
+test.each([
+  'redis://host:6379/2',
+  'redis+unix:///run/redis.sock',
+  'rediss://user:secret@host',
+  'redis-cluster://host?node=other:1',
+])('the store of %s is this one', (source) => {
+  expect(storeFrom(source, systemClock, systemRandom).kind).toBe('redis')
+})

@@ -1,11 +1,12 @@
 import { HoldfastError } from '../../errors.ts'
-import { readClusterUrl, type NodeAddress } from './cluster/cluster-url.ts'
 import type { ClientOptions } from './driver.ts'
+import { placeOf, type Place } from './place.ts'
 
 export interface RedisStoreOptions {
   /**
-   * `redis://user:password@host:6379/0`, or `rediss://…` for TLS. A Redis Cluster: `redis-cluster://` or
-   * `rediss-cluster://` and any of its nodes; more of them with `?node=host:6379`, should that one be away.
+   * `redis://user:password@host:6379/0`, or `rediss://…` for TLS; the path is the number of the database. A socket:
+   * `redis+unix:///path/to/redis.sock?db=0`. A Redis Cluster: `redis-cluster://` or `rediss-cluster://` and any of its
+   * nodes; more of them with `?node=host:6379`, should that one be away.
    */
   readonly url?: string
   /** How to connect, as ioredis takes it, instead of a URL or beside it: host, port, password, tls, sentinels … */
@@ -20,11 +21,7 @@ export interface RedisStoreOptions {
   readonly onNotice?: (line: string) => void
 }
 
-export interface RedisSettings {
-  readonly url: string | null
-  readonly connection: ClientOptions
-  /** Nodes of a cluster to begin with; null for a Redis that is not one. */
-  readonly cluster: readonly NodeAddress[] | null
+export interface RedisSettings extends Place {
   readonly prefix: string
   readonly commandTimeoutMs: number
   readonly allowEviction: boolean
@@ -50,12 +47,6 @@ export function readRedisOptions(options: RedisStoreOptions): RedisSettings {
   const { url, connection, prefix = 'holdfast', commandTimeoutMs = 10_000, allowEviction = false } = options
   if (url === undefined && connection === undefined)
     throw bad('url', url, "a text such as 'redis://host:6379'")
-  // Without the text itself: it may have a password.
-  if (url !== undefined && !isRedisUrl(url))
-    throw refused(
-      'The url of the Redis store cannot be read.',
-      "Use the form 'redis://user:password@host:6379/0'.",
-    )
   if (connection !== undefined && 'keyPrefix' in connection)
     throw bad('connection.keyPrefix', connection['keyPrefix'], '`prefix` instead')
   if (typeof prefix !== 'string' || !PREFIX.test(prefix))
@@ -64,34 +55,12 @@ export function readRedisOptions(options: RedisStoreOptions): RedisSettings {
     throw bad('commandTimeoutMs', commandTimeoutMs, 'a number of milliseconds above 0')
   if (typeof allowEviction !== 'boolean') throw bad('allowEviction', allowEviction, 'true or false')
   return {
-    ...placeOf(url ?? null, connection ?? {}),
+    ...placeOf(url, connection ?? {}),
     prefix,
     commandTimeoutMs,
     allowEviction,
     onNotice: options.onNotice ?? ((line) => process.emitWarning(line, 'HoldfastWarning')),
   }
-}
-
-const SINGLE = /^rediss?:\/\/./
-const CLUSTER = /^rediss?-cluster:\/\/./
-
-/** Of whatever kind. */
-function isRedisUrl(url: unknown): url is string {
-  return typeof url === 'string' && (SINGLE.test(url) || CLUSTER.test(url)) && URL.canParse(url)
-}
-
-function placeOf(
-  url: string | null,
-  connection: ClientOptions,
-): Pick<RedisSettings, 'url' | 'connection' | 'cluster'> {
-  if (url === null || !CLUSTER.test(url)) return { url, connection, cluster: null }
-  const { seeds, options } = readClusterUrl(url)
-  if (seeds === null)
-    throw refused(
-      'The url of the Redis store names a node that cannot be read.',
-      "Use the form 'redis-cluster://user:password@host:6379?node=host:6379'.",
-    )
-  return { url: null, connection: { ...options, ...connection }, cluster: seeds }
 }
 
 function bad(option: string, value: unknown, accepted: string): HoldfastError {

@@ -8,9 +8,10 @@ export type ReadRow = readonly [
   record: string,
   past: string,
   end: string,
-  kind: 'w' | 'r' | 'f',
-  set: '' | 'ready:' | 'suspects:' | 'delay:',
-  score: string,
+  /** Ready, scheduled, running or final. */
+  state: 'r' | 's' | 'u' | 'f',
+  /** Due time of a waiting job, rank of a running one. */
+  place: string,
   token: string,
   worker: string,
   claimedAt: string,
@@ -36,14 +37,14 @@ type End =
 const UNKNOWN_WORKER = '00000000-0000-0000-0000-000000000000' as WorkerId
 
 export function recordOf(row: ReadRow): JobRecord {
-  const [id, record, pastText, end, kind, set, score, token, worker, claimedAt, cancelRequested, lines] = row
-  if (kind === 'f') return finishedOf(row, JSON.parse(end) as End)
+  const [id, record, pastText, end, state, place, token, worker, claimedAt, cancelRequested, lines] = row
+  if (state === 'f') return finishedOf(row, JSON.parse(end) as End)
   const past = pastText === '' ? null : pastText
   const told = toldOf(record, past, lines)
-  if (kind === 'r') {
+  if (state === 'u') {
     if (token === '') throw new Error(`Job ${id} is neither waiting nor final, and no lease holds it.`)
     return {
-      ...jobOf({ id, record, past, rank: Number(score), running: 1 }),
+      ...jobOf({ id, record, past, rank: Number(place), running: 1 }),
       ...told,
       state: 'running',
       token: Number(token) as Token,
@@ -52,16 +53,14 @@ export function recordOf(row: ReadRow): JobRecord {
       cancelRequested: cancelRequested === 1,
     }
   }
-  const isScheduled = set === 'delay:'
-  const at = isScheduled ? { rank: null, dueAt: Number(score) } : { rank: Number(score) }
   return {
-    ...jobOf({ id, record, past, ...at, running: 0 }),
+    ...jobOf({ id, record, past, rank: null, dueAt: Number(place), running: 0 }),
     ...told,
-    state: isScheduled ? 'scheduled' : 'ready',
+    state: state === 's' ? 'scheduled' : 'ready',
   }
 }
 
-function finishedOf([id, record, pastText, , , , , , , , , lines]: ReadRow, end: End): JobRecord {
+function finishedOf([id, record, pastText, , , , , , , , lines]: ReadRow, end: End): JobRecord {
   const past = pastText === '' ? null : pastText
   const told = toldOf(record, past, lines)
   const [, finishedAt, rank, ran] = end

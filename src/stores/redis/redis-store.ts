@@ -24,8 +24,8 @@ export function redisStore(options: RedisStoreOptions): Store {
   return redisStoreWith(options, readScripts())
 }
 
-/** With scripts that the caller rendered: for tests that set the store's clock. */
-export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): Store {
+/** With scripts that the caller rendered, and a budget for lists: for tests. */
+export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts, budget?: number): Store {
   const settings = readRedisOptions(options)
   const { cluster, prefix, onNotice } = settings
   const { executor, subscriber, layout, check } =
@@ -39,6 +39,7 @@ export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts): St
     wakeUps: new WakeUps(subscriber, channelOf(prefix)),
     clock: systemClock,
     random: systemRandom,
+    ...(budget === undefined ? {} : { budget }),
     async check() {
       executor.refuseWhenClosed()
       checked ??= check().catch((error: unknown) => {
@@ -68,19 +69,19 @@ interface Way {
 }
 
 function threadFor(
-  { cluster, url, connection, prefix }: RedisSettings,
+  { cluster, url, connection, db, prefix }: RedisSettings,
   scripts: Scripts,
 ): PulseParts['thread'] {
   // A worker is renewed in the shard of each queue that it claims from, and only the main thread knows which those are.
   if (cluster !== null) return { missing: 'there is none on a Redis Cluster yet' }
-  return redisThread({ url, connection, renew: scripts.get('renew'), control: oneShard(prefix).control })
+  return redisThread({ url, connection, db, renew: scripts.get('renew'), control: oneShard(prefix).control })
 }
 
 const TOOLS = { load: loadIoredis, clock: systemClock, random: systemRandom }
 
 function single(settings: RedisSettings): Way {
-  const { url, connection, commandTimeoutMs } = settings
-  const line: LineParts = { ...TOOLS, url, connection }
+  const { url, connection, db, commandTimeoutMs } = settings
+  const line: LineParts = { ...TOOLS, url, connection, db }
   const executor = new LineExecutor(new Line(line), systemClock, commandTimeoutMs)
   return { executor, subscriber: line, layout: oneShardLayout, check: () => checkServer(executor, settings) }
 }
@@ -90,6 +91,7 @@ function many(settings: RedisSettings, seeds: readonly NodeAddress[]): Way {
   const lineTo = (address: () => object): LineParts => ({
     ...TOOLS,
     url: null,
+    db: 0,
     connection: () => ({ ...connection, ...address() }),
   })
   const connect = (address: NodeAddress): Executor =>

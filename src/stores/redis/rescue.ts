@@ -2,7 +2,7 @@
  * Rescue in two steps: what dead workers hold is read, what becomes of each job is decided here as on every store, and
  * written only where the lease still stands and its worker is still dead. A settle or heartbeat in between wins.
  */
-import { crashOutcome, crashRecord, type CrashOutcome } from '../../job/crash.ts'
+import { crashOutcome, crashRecord, mayHaveRun, type CrashOutcome } from '../../job/crash.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import type { AttemptRecord } from '../../job/record.ts'
 import type { Random } from '../../std/random.ts'
@@ -13,7 +13,7 @@ import { unpackId } from './ids.ts'
 import type { Run } from './run.ts'
 import type { Shard, Shards } from './shards.ts'
 
-type OrphanRow = readonly [position: number, id: string, head: string, past: string | null, cancelled: number]
+type HeldRow = readonly [position: number, id: string, head: string, past: string | null, cancelled: number]
 
 type LeaseRow = readonly [
   token: string,
@@ -21,19 +21,25 @@ type LeaseRow = readonly [
   queue: string,
   claimedAt: number,
   now: number,
-  jobs: readonly OrphanRow[],
+  atOnce: string,
+  jobs: readonly HeldRow[],
 ]
 
-type Mortals = readonly [mortal: readonly WorkerId[], others: readonly WorkerId[]]
+type KnownWorkers = readonly [expired: readonly WorkerId[], others: readonly WorkerId[]]
 
 interface Decided {
-  readonly row: OrphanRow
+  readonly row: HeldRow
   readonly outcome: CrashOutcome
-  readonly record: AttemptRecord
+  readonly record: AttemptRecord | null
   readonly told: RescuedJob
 }
 
-const TO: Readonly<Record<string, RescuedJob['to']>> = { s: 'scheduled', d: 'dead', x: 'cancelled' }
+const TO: Readonly<Record<string, RescuedJob['to']>> = {
+  l: 'ready',
+  s: 'scheduled',
+  d: 'dead',
+  x: 'cancelled',
+}
 
 export async function rescue(run: Run, shards: Shards, random: Random, limit: number): Promise<RescueAnswer> {
   const jobs: RescuedJob[] = []
@@ -41,26 +47,37 @@ export async function rescue(run: Run, shards: Shards, random: Random, limit: nu
   for (const shard of all) {
     if (jobs.length < limit) jobs.push(...(await rescueFrom(run, shard, random, limit - jobs.length)))
   }
-  return { workers: await bury(run, shards, all), jobs }
+  return { workers: await forgetWorkers(run, shards, all), jobs }
 }
 
-/** Workers of which nothing is left anywhere. Control is last: it tells who is known at all. */
-async function bury(run: Run, { control }: Shards, all: readonly Shard[]): Promise<readonly WorkerId[]> {
+/** Forgets expired workers that hold nothing in any shard. Control is last: it knows which workers exist. */
+async function forgetWorkers(
+  run: Run,
+  { control }: Shards,
+  all: readonly Shard[],
+): Promise<readonly WorkerId[]> {
   const queues = all.filter((shard) => shard !== control)
-  if (queues.length === 0) return run(control, 'bury', [])
+  if (queues.length === 0) return run(control, 'forget_workers', [])
   const places = [...queues, control]
-  const known = await Promise.all(places.map((shard) => run<Mortals>(shard, 'mortals', [])))
+  const known = await Promise.all(places.map((shard) => run<KnownWorkers>(shard, 'expired_workers', [])))
   const others = new Set(known.flatMap(([, living]) => living))
-  const mortal = new Set(known.flatMap(([dead]) => dead).filter((worker) => !others.has(worker)))
-  if (mortal.size === 0) return []
-  await Promise.all(queues.map((shard) => run(shard, 'bury', [...mortal])))
-  return run(control, 'bury', [...mortal])
+  const expired = new Set(known.flatMap(([gone]) => gone).filter((worker) => !others.has(worker)))
+  if (expired.size === 0) return []
+  await Promise.all(queues.map((shard) => run(shard, 'forget_workers', [...expired])))
+  return run(control, 'forget_workers', [...expired])
 }
 
 async function rescueFrom(run: Run, shard: Shard, random: Random, limit: number): Promise<RescuedJob[]> {
-  const leases = await run<LeaseRow[]>(shard, 'orphans', [limit])
+  const leases = await run<LeaseRow[]>(shard, 'expired_leases', [limit])
   if (leases.length === 0) return []
-  const decided = leases.map((lease) => lease[5].map((row) => decide(lease, row, random)))
+  const before = new Map<WorkerId, number>()
+  const decided = leases.map((lease) => {
+    const [, worker, , , , atOnce, jobs] = lease
+    const openBefore = before.get(worker) ?? 0
+    before.set(worker, openBefore + jobs.length)
+    const bound = atOnce === '' ? null : Number(atOnce)
+    return jobs.map((row, index) => decide(lease, row, mayHaveRun(openBefore + index, bound), random))
+  })
   const args = leases.flatMap(([token, worker], index): RedisValue[] => {
     const jobs = decided[index] ?? []
     return [token, worker, jobs.length, ...jobs.flatMap(written)]
@@ -74,10 +91,15 @@ async function rescueFrom(run: Run, shard: Shard, random: Random, limit: number)
   )
 }
 
-function decide([, worker, queue, claimedAt, now]: LeaseRow, row: OrphanRow, random: Random): Decided {
+function decide(
+  [, worker, queue, claimedAt, now]: LeaseRow,
+  row: HeldRow,
+  ran: boolean,
+  random: Random,
+): Decided {
   const [, id, head, past, cancelled] = row
   const { name, ...facts } = crashFacts(head, past)
-  const outcome = crashOutcome({ worker, ...facts, cancelled: cancelled === 1 }, random)
+  const outcome = crashOutcome({ worker, ...facts, cancelled: cancelled === 1, mayHaveRun: ran }, random)
   const { crashes, error, to } = outcome
   const record = crashRecord(error, worker, claimedAt, now)
   return { row, outcome, record, told: { id: unpackId(id), name, queue, worker, crashes, to, error } }
@@ -87,5 +109,6 @@ function decide([, worker, queue, claimedAt, now]: LeaseRow, row: OrphanRow, ran
 function written({ row, outcome, record }: Decided): RedisValue[] {
   const { to, crashes, delayMs, error } = outcome
   const texts = [JSON.stringify(error), JSON.stringify(record)]
-  return [row[0], to === 'dead' ? 'd' : 's', crashes, Math.round(delayMs), ...texts]
+  const letter = error === null ? 'l' : to === 'dead' ? 'd' : 's'
+  return [row[0], letter, crashes, Math.round(delayMs), ...texts]
 }

@@ -15,7 +15,10 @@ export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Sched
       await run(control, 'put_schedule', [id, nextSlot ?? '', spec])
     },
     remove: async (id) => (await run<number>(control, 'remove_schedule', [id])) === 1,
-    list: async () => readAll(await run<string[]>(control, 'list_schedules', [])),
+    async list() {
+      const [now, flat] = await run<[now: string, flat: string[]]>(control, 'list_schedules', [])
+      return { now: Number(now), schedules: readAll(flat) }
+    },
     fire,
   }
 }

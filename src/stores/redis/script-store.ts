@@ -10,6 +10,7 @@ import { enqueue } from './enqueue.ts'
 import type { Executor } from './executor.ts'
 import { Lanes } from './lanes.ts'
 import type { Layout } from './layout.ts'
+import { DEFAULT_BUDGET } from './listing.ts'
 import { redisNotes } from './notes.ts'
 import type { Run } from './run.ts'
 import { redisSchedules } from './schedules.ts'
@@ -24,6 +25,8 @@ export interface ScriptStoreParts {
   readonly wakeUps: WakeUps
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly random: Random
+  /** Maximum number of jobs that one call of a list or bulk change looks at. @default DEFAULT_BUDGET */
+  readonly budget?: number
   /** Refuses a server that cannot be used. */
   readonly check: () => Promise<void>
 }
@@ -45,7 +48,7 @@ export function scriptStore(parts: ScriptStoreParts): Store {
       refuseWhenClosed()
       return enqueue(run, shards, lanes, flush)
     },
-    register: (worker, leaseMs) => workerCalls.register(worker, leaseMs),
+    register: (worker, leaseMs, atOnce) => workerCalls.register(worker, leaseMs, atOnce),
     retire: (worker) => workerCalls.retire(worker),
     cycle: (request) => workerCalls.cycle(request),
     heartbeat: (request) => workerCalls.heartbeat(request),
@@ -57,6 +60,6 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     upkeep: redisUpkeep(run, shards, drain, random),
     schedules: redisSchedules(run, shards, fire),
     notes: redisNotes(run, shards),
-    admin: redisAdmin(run, shards, refuseWhenClosed),
+    admin: redisAdmin({ run, shards, refuseWhenClosed, budget: parts.budget ?? DEFAULT_BUDGET }),
   }
 }

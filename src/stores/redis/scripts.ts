@@ -7,28 +7,30 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 export type ScriptName =
-  | 'bury'
+  | 'add_shards'
   | 'change'
   | 'cycle'
+  | 'dead_groups'
   | 'edit'
   | 'enqueue'
   | 'enqueue_unique'
+  | 'expired_leases'
+  | 'expired_workers'
   | 'fire'
   | 'fire_later'
+  | 'forget_workers'
+  | 'gather'
   | 'has_token'
   | 'heartbeat'
-  | 'know_shards'
   | 'lead'
   | 'lease_of_worker'
   | 'list_notes'
   | 'list_schedules'
   | 'list_shards'
-  | 'mortals'
+  | 'match'
   | 'oldest'
-  | 'orphans'
   | 'outbox'
   | 'pause'
-  | 'present'
   | 'promote'
   | 'prune'
   | 'put_note'
@@ -36,7 +38,7 @@ export type ScriptName =
   | 'queues'
   | 'read'
   | 'register'
-  | 'reign'
+  | 'remove_from_outbox'
   | 'remove_note'
   | 'remove_schedule'
   | 'renew'
@@ -44,9 +46,9 @@ export type ScriptName =
   | 'rescue'
   | 'resign'
   | 'retire'
-  | 'scan'
-  | 'strike_off'
   | 'sweep'
+  | 'takeover'
+  | 'walk'
 
 export interface Script {
   readonly text: string
@@ -64,28 +66,32 @@ const FOLDER = new URL('lua/', import.meta.url)
 /** The prelude's one expression for the time, in µs. */
 const SERVER_TIME = 'time[1] * 1e6 + time[2]'
 
+/** From a file's name, without `.lua`, and its text to the text that is used: for tests that plant bugs. */
+export type EditScript = (file: string, text: string) => string
+
 /** `timeUs`: a Lua expression for the time, for tests that render the scripts for another one. */
-export function readScripts(timeUs: string = SERVER_TIME): Scripts {
+export function readScripts(timeUs: string = SERVER_TIME, edit: EditScript = (_, text) => text): Scripts {
   const known = new Map<ScriptName, Script>()
+  const read = (file: string): string => edit(file, source(file))
   return {
     get(name) {
-      const found = known.get(name) ?? compose(name, timeUs)
+      const found = known.get(name) ?? compose(name, timeUs, read)
       known.set(name, found)
       return found
     },
   }
 }
 
-/** Only who hands out tokens has to know which of them nobody here has ever handed out. */
-const GREETINGS: Partial<Record<ScriptName, ScriptName>> = { cycle: 'reign' }
+/** Only a script that hands out tokens needs to know which tokens this server never handed out. */
+const GREETINGS: Partial<Record<ScriptName, ScriptName>> = { cycle: 'takeover' }
 
-function compose(name: ScriptName, timeUs: string): Script {
-  const own = source(name)
+function compose(name: ScriptName, timeUs: string, read: (file: string) => string): Script {
+  const own = read(name)
   const uses = /^-- Uses: (.*)\.$/m.exec(own)?.[1]?.split(', ') ?? []
-  const prelude = source('prelude').replace(SERVER_TIME, timeUs)
-  const text = [prelude, ...uses.map(source), own].join('\n')
+  const prelude = read('prelude').replace(SERVER_TIME, timeUs)
+  const text = [prelude, ...uses.map(read), own].join('\n')
   const first = GREETINGS[name]
-  const greeting = first === undefined ? null : compose(first, timeUs)
+  const greeting = first === undefined ? null : compose(first, timeUs, read)
   return { text, sha: createHash('sha1').update(text).digest('hex'), greeting }
 }
 

@@ -15,37 +15,67 @@ export function endsConnection(error: unknown): boolean {
   return isReply(error) && has(error, 'READONLY')
 }
 
-/** Passes by itself: starting up, a failover, a script of somebody else, no disk to write to. */
-const TRANSIENT = [
-  'LOADING',
-  'READONLY',
-  'MASTERDOWN',
-  'CLUSTERDOWN',
-  'TRYAGAIN',
-  'BUSY',
-  'MISCONF',
-  'NOREPLICAS',
-]
-const FORBIDDEN = ['NOAUTH', 'WRONGPASS', 'NOPERM']
+/** Passes by itself: starting up, a failover, a script of somebody else, too few replicas. */
+const TRANSIENT = ['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'BUSY', 'NOREPLICAS']
+const DENIED = ['NOAUTH', 'WRONGPASS', 'NOPERM']
 
-/** As people should see it; what the caller takes for an outage is HF_STORE_UNREACHABLE. */
+/** Convert an error of the driver to one that says what to do; a lost connection becomes HF_STORE_UNREACHABLE. */
 export function explain(error: unknown): Error {
   if (error instanceof HoldfastError) return error
   if (!isReply(error)) {
     const why = error instanceof Error ? error.message : String(error)
     return unreachable(`The connection to Redis failed: ${why}`, error)
   }
-  if (has(error, 'OOM'))
-    return new HoldfastError('HF_STORE_FULL', 'Redis is full: it takes no new jobs.', { cause: error })
-  if (FORBIDDEN.some((code) => has(error, code))) {
-    return new HoldfastError('HF_BAD_STORE', `Redis does not let us in: ${error.message}`, {
-      hint: 'Check user and password, and that the user may run scripts on all keys and channels of the prefix.',
-      cause: error,
+  return full(error) ?? permanent(error) ?? transient(error) ?? error
+}
+
+function full(cause: Error): HoldfastError | null {
+  if (has(cause, 'OOM')) {
+    return new HoldfastError('HF_STORE_FULL', 'Redis has no memory left (maxmemory): it takes no new jobs.', {
+      hint: 'Give Redis more memory (maxmemory), or keep finished jobs for less long; what workers finish makes room.',
+      cause,
     })
   }
-  if (/cluster support disabled/i.test(error.message)) return notACluster(error)
-  if (TRANSIENT.some((code) => has(error, code))) return unreachable(`Redis said: ${error.message}`, error)
-  return error
+  if (!has(cause, 'MISCONF')) return null
+  return new HoldfastError('HF_STORE_FULL', `Redis cannot write to its disk: ${cause.message}`, {
+    hint: "Free space on the server's disk, or correct what its log says about saving; workers lose nothing and try again.",
+    cause,
+  })
+}
+
+/** What another try would be told as well. */
+function permanent(cause: Error): HoldfastError | null {
+  const { message } = cause
+  if (DENIED.some((code) => has(cause, code))) {
+    return new HoldfastError('HF_STORE_DENIED', `Redis does not let us in: ${message}`, {
+      hint: 'Check user and password, and that the user may run scripts on all keys and channels of the prefix.',
+      cause,
+    })
+  }
+  if (/DB index is out of range|invalid DB index/i.test(message))
+    return noDatabase(`Redis said: ${message}`, cause)
+  if (has(cause, 'HFREFUSED') || /maximum allowed size|invalid bulk length/i.test(message))
+    return new HoldfastError('HF_STORE_REFUSED', `Redis refused a value: ${message}`, { cause })
+  if (has(cause, 'WRONGTYPE')) {
+    return new HoldfastError('HF_BAD_STORE', `A key of this store holds something else: ${message}`, {
+      hint: 'Another program uses the same keys: choose another `prefix`, or another database.',
+      cause,
+    })
+  }
+  return /cluster support disabled/i.test(message) ? notACluster(cause) : null
+}
+
+function transient(cause: Error): HoldfastError | null {
+  return TRANSIENT.some((code) => has(cause, code))
+    ? unreachable(`Redis said: ${cause.message}`, cause)
+    : null
+}
+
+export function noDatabase(message: string, cause?: unknown): HoldfastError {
+  return new HoldfastError('HF_STORE_MISSING', message, {
+    hint: 'Use a database that the server has (16 by default: /0 to /15), or raise `databases` in its configuration.',
+    ...(cause === undefined ? {} : { cause }),
+  })
 }
 
 /** Older servers wrap the error of a command inside a script into one of their own. */

@@ -1,8 +1,8 @@
 /** Settles as cycle.lua takes them: by lease, with as little to decode as their kinds allow. */
 import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
-import { assertNever } from '../../std/never.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../store.ts'
+import { checkSettles, unknownSettlement } from '../settle-check.ts'
 import type { RedisValue } from './driver.ts'
 
 /** The requests of one lease, each with its place among all. */
@@ -21,6 +21,7 @@ export interface PackedSettles {
 const ANSWERS: Readonly<Record<string, SettleAnswer>> = { w: 'written', a: 'already', l: 'lost' }
 
 export function packSettles(settles: readonly SettleRequest[]): PackedSettles {
+  checkSettles(settles)
   const leases = byLease(settles)
   const args: RedisValue[] = [leases.length]
   for (const lease of leases) packLease(args, lease)
@@ -106,12 +107,13 @@ function mixed(request: SettleRequest, settlement: Settlement): Mixed {
         ? ['s', Math.round(settlement.delayMs)]
         : ['s', Math.round(settlement.delayMs), JSON.stringify(settlement.error)]
     case 'release':
+    case 'confirm':
       return ['l']
     case 'dead':
       return ['d', false, JSON.stringify(settlement.error)]
     case 'cancelled':
       return ['x', JSON.stringify(settlement.reason)]
     default:
-      return assertNever(settlement)
+      return unknownSettlement(settlement)
   }
 }

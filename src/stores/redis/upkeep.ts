@@ -23,7 +23,7 @@ export function redisUpkeep(run: Run, shards: Shards, drain: () => Promise<void>
       const all = await shards.all()
       const pruned = await prune(run, all, retention, limit)
       for (const shard of all)
-        cursors.set(shard, await sweep(run, shard, cursors.get(shard) ?? ['0', '0', '0']))
+        cursors.set(shard, await sweep(run, shard, cursors.get(shard) ?? ['0', '0', '0', '0']))
       return { pruned }
     },
     lead: async (candidate, ttlMs) =>

@@ -3,6 +3,7 @@
  * lives: a subscriber never sends anything else, so a half-open one would stay silent for ever. Best effort: whoever
  * listens polls, too.
  */
+import { isLasting } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
@@ -14,6 +15,8 @@ import { closed, explain, unreachable } from './server-errors.ts'
 const ASK_EVERY_MS = 10_000
 const ANSWER_MS = 5_000
 const AGAIN_MS = 500
+/** While the server denies it. */
+const DENIED_MS = 10_000
 
 type Listener = (hint: WakeUp) => void
 
@@ -83,6 +86,8 @@ function hintOf(text: string): WakeUp | null {
       return { type: 'ready', queue: rest }
     case 'd ':
       return { type: 'due', inMs: Number(rest) }
+    case 'p ':
+      return { type: 'paused', queue: rest }
     case 'c ':
       return { type: 'cancel', worker: rest as WorkerId }
     default:
@@ -145,8 +150,9 @@ class Session {
       if (signal.aborted) return
       try {
         client = await this.#listen()
-      } catch {
-        await sleep(this.#clock, AGAIN_MS, signal).catch(() => undefined)
+      } catch (error) {
+        const pauseMs = isLasting(explain(error)) ? DENIED_MS : AGAIN_MS
+        await sleep(this.#clock, pauseMs, signal).catch(() => undefined)
       }
     }
   }

@@ -33,6 +33,7 @@ type HeartbeatRow = readonly [
   alive: number,
   tokens: readonly string[],
   cancels: readonly (readonly [token: string, position: number, reason: string])[],
+  paused: readonly string[],
 ]
 
 /** Tokens of one tick differ by this, also where a client has leases of several shards. */
@@ -59,9 +60,9 @@ export class ShardWorkerCalls implements WorkerCalls {
   }
 
   /** `leftMs`: of a lease that began elsewhere. */
-  async register(worker: WorkerId, leaseMs: number, leftMs?: number): Promise<void> {
+  async register(worker: WorkerId, leaseMs: number, atOnce?: number, leftMs?: number): Promise<void> {
     const left = leftMs === undefined ? '' : Math.round(leftMs)
-    await this.#run(this.#shard, 'register', [worker, Math.round(leaseMs), left])
+    await this.#run(this.#shard, 'register', [worker, Math.round(leaseMs), left, atOnce ?? ''])
   }
 
   async retire(worker: WorkerId): Promise<void> {
@@ -77,9 +78,11 @@ export class ShardWorkerCalls implements WorkerCalls {
     return { alive: alive === 1, settled: read(letters), leases: leases.map((row) => leaseOf(row, queue)) }
   }
 
-  async heartbeat({ worker, strangers }: HeartbeatRequest): Promise<HeartbeatAnswer> {
-    const args = [worker, ...strangers]
-    const [alive, tokens, cancels] = await this.#run<HeartbeatRow>(this.#shard, 'heartbeat', args)
+  async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
+    const { worker, strangers, heard = [], atOnce = '' } = request
+    const places = heard.flatMap(({ token, position }) => [token, position])
+    const args = [worker, atOnce, heard.length, ...places, ...strangers]
+    const [alive, tokens, cancels, paused] = await this.#run<HeartbeatRow>(this.#shard, 'heartbeat', args)
     return {
       alive: alive === 1,
       tokens: tokens.map(tokenOf),
@@ -88,6 +91,7 @@ export class ShardWorkerCalls implements WorkerCalls {
         position,
         reason: JSON.parse(reason) as string | null,
       })),
+      paused,
     }
   }
 

@@ -19,6 +19,7 @@ import { Flushes } from './s14-flush.ts'
 import { Counters } from './s15-counters.ts'
 import { PauseAndCancel } from './s16-pause-cancel.ts'
 import { Order } from './s17-order.ts'
+import { Suspects } from './s18-suspects.ts'
 import { WellFormed } from './well-formed.ts'
 
 export const ALL_RULES: readonly RuleClass[] = [
@@ -37,6 +38,7 @@ export const ALL_RULES: readonly RuleClass[] = [
   Counters,
   PauseAndCancel,
   Order,
+  Suspects,
   Rescue,
   Strangers,
   Reclaim,

@@ -1,6 +1,6 @@
 /**
  * S5: a later lease of a job has a greater token; a claim counts one attempt; nothing else counts one, and one is taken
- * back only where it is handed back: release, snooze, a stranger's release, rescue, and replay, which takes back all.
+ * back only if it is handed back: release, snooze, a stranger's release, rescue; replay and replace take back all.
  */
 import type { Job } from '../book.ts'
 import type { AnswerEvent, HistoryEvent, InvokeEvent, MoveEvent } from '../history.ts'
@@ -39,8 +39,7 @@ export class Growth implements Rule {
       const by = event.settlement === undefined ? event.by : `${event.by} (${event.settlement})`
       this.#wrong(job, event, `${by} took it from attempt ${job.attempt} to ${event.attempt}`)
     }
-    const crashes = event.by === 'rescue' ? job.crashes + 1 : event.by === 'replay' ? 0 : job.crashes
-    if (event.crashes !== crashes) {
+    if (!crashesAfter(event, job.crashes).includes(event.crashes)) {
       this.#wrong(job, event, `${event.by} took it from ${job.crashes} crashes to ${event.crashes}`)
     }
   }
@@ -66,12 +65,20 @@ export class Growth implements Rule {
   end(): void {}
 }
 
+/** How many crashes the job may have after a move: a rescue counts none for a job that was not started. */
+function crashesAfter({ by, to }: MoveEvent, crashes: number): readonly number[] {
+  if (by === 'replay' || by === 'replace') return [0]
+  if (by !== 'rescue' || to === 'ready') return [crashes]
+  return to === 'cancelled' ? [crashes, crashes + 1] : [crashes + 1]
+}
+
 /** The least and the most that the attempt may be after a move. */
 function attemptsAfter({ by, settlement, to }: MoveEvent, attempt: number): readonly [number, number] {
   switch (by) {
     case 'claim':
       return [attempt + 1, attempt + 1]
     case 'replay':
+    case 'replace':
       return [0, 0]
     case 'rescue':
       // Whether a lost worker uses an attempt is a policy; crashes are counted apart.

@@ -94,6 +94,19 @@ function reanswer(events: Events, chance: Chance): HistoryEvent[] | null {
   )(events, chance)
 }
 
+/** A rescue takes a job that its worker had started for one that it had not. */
+function releaseStarted(events: Events, chance: Chance): HistoryEvent[] | null {
+  const started = new Set<string>()
+  for (const event of events)
+    if (event.type === 'run' && event.what === 'start') started.add(`${event.job} ${event.token}`)
+  return replaceOne(
+    move(({ by: actor, to, job, token }) => {
+      return actor === 'rescue' && to === 'scheduled' && started.has(`${job} ${token}`)
+    }),
+    (event) => [{ ...event, to: 'ready', crashes: event.crashes - 1 }],
+  )(events, chance)
+}
+
 function isOver(state: State): boolean {
   return state === 'completed' || state === 'cancelled'
 }
@@ -175,7 +188,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a crash is not counted',
     noticedAs: ['S5'],
-    mutate: replaceOne(by('rescue'), (event) => [{ ...event, crashes: event.crashes - 1 }]),
+    mutate: replaceOne(
+      move(({ by: actor, to }) => actor === 'rescue' && to !== 'cancelled'),
+      (event) => [{ ...event, crashes: event.crashes - 1 }],
+    ),
+  },
+  {
+    name: 'a job that ran is released by a rescue',
+    noticedAs: ['S18'],
+    mutate: releaseStarted,
   },
   {
     name: 'a finished job comes back',

@@ -129,6 +129,8 @@ export class ReferenceStore {
       holder.rank = rank
       holder.spec = { ...spec, queue: holder.spec.queue }
       this.#takeKey(holder)
+      holder.attempt = 0
+      holder.crashes = 0
       this.#move(holder, 'replace', dueAt > now ? 'scheduled' : 'ready', { payload: spec.payload })
       return { id: key.id, outcome: 'replaced' }
     }

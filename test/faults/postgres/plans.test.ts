@@ -16,21 +16,11 @@ import { systemClock } from '../../../src/std/clock.ts'
 import { systemRandom } from '../../../src/std/random.ts'
 import { makeIds } from '../../../src/job/ids.ts'
 import { freshDatabase, sharedPostgres, type Database } from '../../support/servers/database.ts'
+import { plansOf, scansOf, type PlanNode } from './support/plans.ts'
 
 const ROWS = 1_000_000
-const BIG_TABLES = ['ready', 'scheduled']
+const BIG_TABLES: ReadonlySet<string> = new Set(['ready', 'scheduled'])
 const ids = makeIds(systemClock, systemRandom)
-
-/** A node of EXPLAIN (FORMAT JSON, ANALYZE). */
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly 'Actual Rows': number
-  readonly 'Actual Loops': number
-  readonly 'Rows Removed by Filter'?: number
-  readonly 'Rows Removed by Index Recheck'?: number
-  readonly Plans?: readonly PlanNode[]
-}
 
 let database: Database
 let executor: Executor
@@ -66,45 +56,17 @@ afterAll(async () => {
 
 /** Due over the last and the next hour, over ten priorities, as they would be. */
 async function fill(): Promise<void> {
-  const columns = 'id, rank, due_at, created_at, lane, queue, body'
-  const body = `json_build_array(id, 'job', '{}', lane, lane * 60000, 4, 3, null, null, null)`
-  for (const [table, sign] of [
-    ['ready', -1],
-    ['scheduled', 1],
+  const facts = `json_build_array(id, 'job', priority, priority * 60000, 4, 3, null)`
+  for (const [table, sign, columns, values] of [
+    ['ready', -1, 'rank, lane', 'due - priority * 60000, priority'],
+    ['scheduled', 1, 'head_start', 'priority * 60000'],
   ] as const) {
-    await client.query(`insert into holdfast.${table} (${columns})
-      select id, due - lane * 60000, due, due, lane, 'default', ${body}
+    await client.query(`insert into holdfast.${table} (id, due_at, created_at, priority, queue, name, facts, payload, ${columns})
+      select id, due, due, priority, 'default', 'job', ${facts}, '{}', ${values}
       from (select gen_random_uuid() as id, holdfast.now_ms() + ${sign} * (g * 3600000::bigint / ${ROWS}) as due,
-        (g % 10)::smallint as lane from generate_series(1, ${ROWS}) as g) as job`)
+        (g % 10)::smallint as priority from generate_series(1, ${ROWS}) as g) as job`)
     await client.query(`vacuum analyze holdfast.${table}`)
   }
-}
-
-/** Every plan that a statement ran, nested ones too, as auto_explain tells. */
-async function plansOf(text: string, values: readonly unknown[] = []): Promise<PlanNode[]> {
-  const plans: PlanNode[] = []
-  const listen = ({ message }: { message?: string | undefined }): void => {
-    const json = message?.slice(message.indexOf('{'))
-    if (message?.includes('plan:') && json !== undefined)
-      plans.push((JSON.parse(json) as { Plan: PlanNode }).Plan)
-  }
-  await client.query(`load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_analyze = on;
-    set auto_explain.log_nested_statements = on; set auto_explain.log_format = json; set auto_explain.log_level = notice`)
-  client.on('notice', listen)
-  try {
-    await client.query(text, [...values])
-  } finally {
-    client.off('notice', listen)
-    await client.query('set auto_explain.log_min_duration = -1')
-  }
-  expect(plans.length, 'auto_explain told of plans').toBeGreaterThan(0)
-  return plans
-}
-
-function scansOf(node: PlanNode): PlanNode[] {
-  const own =
-    BIG_TABLES.includes(node['Relation Name'] ?? '') && node['Node Type'].endsWith(' Scan') ? [node] : []
-  return [...own, ...(node.Plans ?? []).flatMap(scansOf)]
 }
 
 function touched(scan: PlanNode): number {
@@ -114,7 +76,7 @@ function touched(scan: PlanNode): number {
 
 /** By an index or by place, and no more rows than this in one scan. */
 async function looksAtMost(rows: number, text: string, values: readonly unknown[] = []): Promise<void> {
-  const scans = (await plansOf(text, values)).flatMap(scansOf)
+  const scans = (await plansOf(client, text, values)).flatMap((plan) => scansOf(plan, BIG_TABLES))
   for (const scan of scans) {
     expect(scan['Node Type'], JSON.stringify(scan).slice(0, 500)).not.toBe('Seq Scan')
     expect(touched(scan), JSON.stringify(scan).slice(0, 500)).toBeLessThanOrEqual(rows)
@@ -123,20 +85,24 @@ async function looksAtMost(rows: number, text: string, values: readonly unknown[
 
 const LANES = '{0,1,2,3,4,5,6,7,8,9,10}'
 const FROM_START = `{${Array(11).fill('-1000000000000000').join(',')}}`
-const CLAIM = `select * from holdfast.cycle($1, null, null, null, null, null, null, null, null, false, null, 'default', $2, $3, $4)`
+const TO_END = `{${Array(11).fill('1000000000000000').join(',')}}`
+const CLAIM = `select holdfast.cycle($1, null, null, null, null, null, null, null, null, false, 'default', $2, $3, $4, $5)`
+
+const PAGE = `select * from holdfast.list_jobs(null, null, null, null, null, null, null, null, null,
+  '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', true, 51, 200)`
 
 describe('with a million ready and a million scheduled jobs', { timeout: 60_000 }, () => {
   test('a sweep over all lanes looks at no more than the limit in each', async () => {
-    await looksAtMost(11 * 50, CLAIM, [worker, 50, LANES, FROM_START])
+    await looksAtMost(11 * 50, CLAIM, [worker, 50, LANES, FROM_START, TO_END])
   })
 
   test('a claim from a mark in one lane looks at what it takes', async () => {
-    await looksAtMost(200, CLAIM, [worker, 100, '{5}', '{-1000000000000000}'])
+    await looksAtMost(200, CLAIM, [worker, 100, '{5}', '{-1000000000000000}', '{1000000000000000}'])
   })
 
   test('the same by a plan that serves all values', async () => {
     await client.query('set plan_cache_mode = force_generic_plan')
-    await looksAtMost(11 * 50, CLAIM, [worker, 50, LANES, FROM_START])
+    await looksAtMost(11 * 50, CLAIM, [worker, 50, LANES, FROM_START, TO_END])
     await client.query('reset plan_cache_mode')
   })
 
@@ -149,27 +115,28 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
   })
 
   test('settling, heartbeat and rescue look at none of the waiting', async () => {
-    await looksAtMost(0, 'select * from holdfast.heartbeat($1, null)', [worker])
-    await looksAtMost(0, 'begin; select * from holdfast.take_crashed(100); rollback')
+    await looksAtMost(0, 'select * from holdfast.heartbeat($1, null, null, null)', [worker])
+    await looksAtMost(0, 'begin; select * from holdfast.lock_crashed(100); rollback')
     const { leases } = await store.cycle({
       worker,
       settle: [],
       claim: { queue: 'default', limit: 100, suspects: false },
     })
     const token = leases[0]?.token
-    await looksAtMost(
-      0,
-      `select holdfast.settle($1, $2, $3, '{0}', null, null, null, null, null, false, null)`,
-      [worker, `{${token}}`, `{${'1'.repeat(100)}}`],
-    )
+    await looksAtMost(0, `select holdfast.settle($1, $2, $3, null, null, $4, null, null, null, false)`, [
+      worker,
+      `{${token}}`,
+      `{${'1'.repeat(100)}}`,
+      `{${Array(100).fill(1).join(',')}}`,
+    ])
   })
 
   test('a look at one job, a cancel and the first page look at a few rows', async () => {
     const { rows } = await client.query<{ id: string }>('select id from holdfast.ready offset 500000 limit 1')
     const id = rows[0]?.id
-    await looksAtMost(1, 'select * from holdfast.job_record where id = $1', [id])
+    await looksAtMost(1, 'select * from holdfast.get_job($1)', [id])
     await looksAtMost(1, 'select holdfast.cancel($1, null)', [id])
-    await looksAtMost(60, 'select id from holdfast.job_record order by id desc limit 50')
+    await looksAtMost(201, PAGE)
   })
 
   test('and the store itself is quick with it', async () => {
@@ -199,6 +166,5 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
 })
 
 function enqueueText(): string {
-  return `select holdfast.enqueue($1, $2, '{default}', '{5}', '{0}', null, null, null,
-    '["x","job","{}",5,0,4,3,null,null,null]', null, null)`
+  return `select holdfast.enqueue($1, $2, '{default}', '{job}', '{5}', '{0}', null, null, '["x","job",5,0,4,3,null]', '{}')`
 }

@@ -247,8 +247,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a stranger is released while its answer travels',
     from: "postgres.md: release only what is older than the claim's deadline, and seen twice",
     file: SESSION,
-    find: 'const provenMs = 2 * this.#parts.callTimeoutMs',
-    replace: 'const provenMs = -1',
+    find: 'return 2 * this.#parts.callTimeoutMs',
+    replace: 'return -1',
     and: {
       file: SESSION,
       find: '    this.#noteStrangers(answer.tokens, sentMs)\n',
@@ -260,8 +260,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'strangers are never released',
     from: 'a claim whose reply was lost is held for ever',
     file: SESSION,
-    find: 'const provenMs = 2 * this.#parts.callTimeoutMs',
-    replace: 'const provenMs = Infinity',
+    find: 'return 2 * this.#parts.callTimeoutMs',
+    replace: 'return Infinity',
   },
   {
     name: 'the lease is counted from the answer',
@@ -281,7 +281,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'silently dead after an outage',
     from: 'BullMQ #4585, Celery #8030: the loop ends with the first error',
     file: WORKER,
-    find: '      await this.#backoff.pause(begunMs)\n',
+    find: '      await this.#backoff.pause(begunMs, error)\n',
     replace: '      await new Promise(() => undefined)\n',
   },
   {
@@ -302,7 +302,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'stop leaves what still runs',
     from: 'Celery #7339: SIGTERM loses jobs',
     file: WORKER,
-    find: "    for (const attempt of this.#open()) this.#giveUp(attempt, attempt.abortedFor ?? 'shutdown')\n",
+    find: "      this.#running.giveUp(attempt, attempt.abortedFor ?? 'shutdown')\n",
     replace: '',
   },
   {
@@ -320,7 +320,7 @@ export const MUTANTS: readonly Mutant[] = [
     from: 'Oban #1488: a stale leader fires cron twice',
     fromSeed: SCHEDULE_FROM_SEED,
     file: SCHEDULES,
-    find: "        if (schedule.lastSlot !== null && slot <= schedule.lastSlot) return 'already'\n",
+    find: "        if (isFired(schedule, slot, state.now())) return 'already'\n",
     replace: '',
   },
   {

@@ -81,6 +81,20 @@ describe('a lent pool', () => {
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
+  test('leaves some to statements, however many transactions of handlers are open', async () => {
+    const executor = connect({ commitConnections: 1, queryTimeoutMs: 500 })
+    const inTransaction = (work: () => Promise<void>): Promise<void> =>
+      executor.transaction(work, { ofHandler: true })
+    await inTransaction(async () => {
+      await expect(inTransaction(() => Promise.resolve())).rejects.toMatchObject({
+        message: 'No connection for commit() came free within 500ms: the only one is in use.',
+      })
+      expect(await executor.query(who, [])).toHaveLength(1)
+    })
+    await inTransaction(() => Promise.resolve())
+    expect([pool.totalCount, pool.idleCount]).toEqual([2, 2])
+  })
+
   test('whose connections are terminated ends no process', async () => {
     const executor = connect()
     const admin = pgExecutor({ connectionString: database.url })

@@ -2,10 +2,11 @@
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { formatDuration } from '../../../std/duration.ts'
+import { Slots } from '../slots.ts'
 import { unreachable } from './driver.ts'
 import type { PgClient } from './driver.ts'
-import { CLOSE_GRACE_MS, closed } from './own-pool.ts'
-import type { Sessions } from './own-pool.ts'
+import { CLOSE_GRACE_MS, closed, poolFull } from './own-pool.ts'
+import type { PoolLimits, Sessions } from './own-pool.ts'
 import { Session } from './session.ts'
 
 /** As much of a `pg.Pool` as we use. */
@@ -27,29 +28,38 @@ interface ErrorSource {
 export class LentSessions implements Sessions {
   readonly #pool: LentPool
   readonly #clock: Clock
-  readonly #waitMs: number
+  readonly #limits: PoolLimits
+  /** How many statements take is the owner's affair; handlers' transactions must leave them some. */
+  readonly #slots: Slots
   readonly #used = new Set<Session<LentClient>>()
   readonly #ignore = (): void => undefined
   #closed = false
   #onIdle: () => void = () => undefined
 
-  constructor(pool: LentPool, clock: Clock, waitMs: number) {
+  constructor(pool: LentPool, clock: Clock, limits: PoolLimits) {
     this.#pool = pool
     this.#clock = clock
-    this.#waitMs = waitMs
+    this.#limits = limits
+    this.#slots = new Slots(clock, limits.use === 'commits' ? limits.most : Infinity)
     if (isErrorSource(pool)) pool.on('error', this.#ignore)
   }
 
-  async take(waitMs = this.#waitMs): Promise<Session> {
+  async take(waitMs = this.#limits.waitMs): Promise<Session> {
     if (this.#closed) throw closed()
-    const client = await this.#borrow(waitMs)
-    const session = new Session(client, this.#clock, () => client.release(true))
-    if (this.#closed) {
-      session.destroy(closed())
-      throw closed()
+    await this.#slots.take(waitMs, () => poolFull({ ...this.#limits, waitMs }))
+    try {
+      const client = await this.#borrow(waitMs)
+      const session = new Session(client, this.#clock, () => client.release(true))
+      if (this.#closed) {
+        session.destroy(closed())
+        throw closed()
+      }
+      this.#used.add(session)
+      return session
+    } catch (error) {
+      this.#slots.give()
+      throw error
     }
-    this.#used.add(session)
-    return session
   }
 
   give(given: Session): void {
@@ -61,11 +71,13 @@ export class LentSessions implements Sessions {
     } else {
       session.destroy(session.broken ?? new Error('left in a transaction'))
     }
+    this.#slots.give()
     if (this.#used.size === 0) this.#onIdle()
   }
 
   async close(): Promise<void> {
     this.#closed = true
+    this.#slots.refuseAll(closed)
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
       await withDeadline(this.#clock, CLOSE_GRACE_MS, idle, closed).catch(() => undefined)

@@ -119,6 +119,23 @@ describe('listening', () => {
 })
 
 describe('a listener whose connection is lost', () => {
+  test('says so once if the server does not let it in again', async () => {
+    await admin.script("create role listening_user login password 'pw'")
+    const url = new URL(proxy.url(database.url))
+    url.username = 'listening_user'
+    url.password = 'pw'
+    const notices: string[] = []
+    const onNotice = (line: string): number => notices.push(line)
+    const executor = pgExecutor({ connectionString: url.href, connections: 1, onNotice })
+    opened.push(executor)
+    const { listening } = await listen(executor, 'a')
+    await admin.script('alter role listening_user nologin')
+    proxy.cutAll()
+    await until(() => expect(notices).toEqual([expect.stringMatching(/polling only.*28000/)]))
+    await listening.stop()
+    await admin.script('drop role listening_user')
+  })
+
   test('listens again when it is cut, and tells the gap once', async () => {
     const { executor, notices } = connect()
     const [a, b] = [await listen(executor, 'a'), await listen(executor, 'b')]

@@ -1,22 +1,24 @@
 /**
- * LISTEN on a connection of its own, for everybody who listens. It is kept up: what is lost is connected and listened to
- * again, with backoff, and then everybody is told of the gap. A connection that went silent is found by asking now and
- * then. Behind a pooler in transaction mode LISTEN succeeds and nothing ever comes: so it is tried out each time,
- * with a notice sent by another connection.
+ * LISTEN on one connection (see `wire.ts` for which), for everybody who listens. It is kept up: what is lost is connected
+ * and listened to again, with backoff, and then everybody is told of the gap. A connection that went silent is found by
+ * asking now and then. Behind a pooler in transaction mode LISTEN succeeds and nothing ever comes: so it is tried out
+ * each time, with a notice sent by another connection.
  */
+import { isLasting } from '../../../errors.ts'
 import { Bell } from '../../../std/bell.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { sleep } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import type { Random } from '../../../std/random.ts'
 import type { Listening } from '../executor.ts'
-import type { Connector, OwnClient, PgNotice } from './driver.ts'
-import { cut, unreachable } from './driver.ts'
+import { explain } from '../server-errors.ts'
+import type { PgNotice } from './driver.ts'
+import { unreachable } from './driver.ts'
 import { closed } from './own-pool.ts'
-import { Session } from './session.ts'
+import { ANSWER_MS, type OpenWire, type Wire, type WireTells } from './wire.ts'
 
 export interface ListenerParts {
-  readonly connector: Connector
+  readonly openWire: OpenWire
   readonly clock: Clock
   readonly random: Random
   readonly onNotice: (line: string) => void
@@ -32,10 +34,11 @@ interface Subscriber {
 const FIRST_BACKOFF_MS = 100
 const LONGEST_BACKOFF_MS = 5_000
 const ASK_EVERY_MS = 30_000
-const ANSWER_MS = 5_000
 const TRIAL_MS = 2_000
 /** How long to leave it at polling before trying once more: the trial may have failed by a moment's overload. */
 const DEAF_MS = 300_000
+/** How long to wait while the server denies the connection: nothing changes until a person does something. */
+const DENIED_MS = 30_000
 
 /** The connection listens, but nothing comes. */
 class Deaf extends Error {}
@@ -48,7 +51,11 @@ export class Listener {
   /** Settles with the try under way; what is listened to by then is in effect. */
   #trying: Promise<void> = Promise.resolve()
   #link: Link | undefined
+  /** The heartbeat thread came up since the last try. */
+  #threadIsUp = false
   #deaf = false
+  /** Whether the last try was denied, or its database is missing. */
+  #denied = false
   #closed = false
 
   constructor(parts: ListenerParts) {
@@ -74,6 +81,12 @@ export class Listener {
       },
       stop: () => this.#leave(channel, subscriber),
     }
+  }
+
+  /** The heartbeat thread is up: its connection takes over from one of our own. */
+  moveToThread(): void {
+    this.#threadIsUp = true
+    this.#link?.look()
   }
 
   async close(): Promise<void> {
@@ -105,26 +118,40 @@ export class Listener {
   async #keepUp(stop: AbortSignal): Promise<void> {
     const { clock, random } = this.#parts
     let backoffMs = FIRST_BACKOFF_MS
+    let replaced: Link | undefined
     for (let isFirst = true; !stop.aborted; isFirst = false) {
       const link = await this.#try(stop)
+      // Ended last, so that nothing is missed between the two. What both hear is told twice, which a hint may be.
+      await replaced?.end()
+      replaced = undefined
       if (link !== undefined) {
         backoffMs = FIRST_BACKOFF_MS
         if (!isFirst) this.#tellGap()
-        await link.lost(stop)
+        await link.until(() => stop.aborted || this.#canMove(link), stop)
         // A loop that began meanwhile has one of its own.
         if (this.#link === link) this.#link = undefined
+        if (!stop.aborted && link.broken === undefined) {
+          replaced = link
+          continue
+        }
         await link.end()
       }
-      const pauseMs = this.#deaf ? DEAF_MS : backoffMs * (0.5 + random.float() / 2)
+      const pauseMs = this.#deaf ? DEAF_MS : this.#denied ? DENIED_MS : backoffMs * (0.5 + random.float() / 2)
       backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)
       await sleep(clock, pauseMs, stop).catch(() => undefined)
     }
+    await replaced?.end()
+  }
+
+  #canMove(link: Link): boolean {
+    return this.#threadIsUp && link.isOwn
   }
 
   /** One try at a connection that hears; undefined where it failed. */
   async #try(stop: AbortSignal): Promise<Link | undefined> {
     let done = (): void => undefined
     this.#trying = new Promise((resolve) => (done = resolve))
+    this.#threadIsUp = false
     try {
       const link = await this.#connect(stop)
       this.#link = link
@@ -132,6 +159,7 @@ export class Listener {
       return link
     } catch (error) {
       if (error instanceof Deaf) this.#noteDeaf()
+      this.#noteDenied(explain(error))
       return undefined
     } finally {
       done()
@@ -139,8 +167,10 @@ export class Listener {
   }
 
   async #connect(stop: AbortSignal): Promise<Link> {
-    const client = await this.#parts.connector.connect(stop)
-    const link = new Link(client, this.#parts, (notice) => this.#deliver(notice))
+    const link = await Link.open(this.#parts, stop, {
+      onNotice: (notice) => this.#deliver(notice),
+      onGap: () => this.#tellGap(),
+    })
     const cutShort = (): void => link.destroy(closed())
     stop.addEventListener('abort', cutShort)
     try {
@@ -176,42 +206,61 @@ export class Listener {
     )
   }
 
+  #noteDenied(error: unknown): void {
+    const told = this.#denied
+    this.#denied = isLasting(error)
+    if (!this.#denied || told || !(error instanceof Error)) return
+    this.#parts.onNotice(`New jobs are found by polling only, somewhat later. ${error.message}`)
+  }
+
   #noteHearing(): void {
-    if (!this.#deaf) return
+    if (!this.#deaf && !this.#denied) return
     this.#deaf = false
+    this.#denied = false
     this.#parts.onNotice('Notices arrive again: new jobs are found at once.')
   }
 }
 
 /** One connection that listens, from its making to its end. */
 class Link {
-  readonly #session: Session<OwnClient>
+  readonly #wire: Wire
   readonly #parts: ListenerParts
   readonly #listened = new Set<string>()
-  /** Resolves with the connection's end. */
-  readonly #gone: Promise<void>
   readonly #bell: Bell
-  #heard: (notice: PgNotice) => void
+  readonly #tells: { onNotice: WireTells['onNotice'] }
+  #broken: Error | undefined
 
-  constructor(client: OwnClient, parts: ListenerParts, onNotice: (notice: PgNotice) => void) {
+  static async open(parts: ListenerParts, stop: AbortSignal, tells: WireTells): Promise<Link> {
+    const current = { ...tells }
+    const wire = await parts.openWire({ ...tells, onNotice: (notice) => current.onNotice(notice) }, stop)
+    return new Link(wire, parts, current)
+  }
+
+  private constructor(wire: Wire, parts: ListenerParts, tells: { onNotice: WireTells['onNotice'] }) {
+    this.#wire = wire
     this.#parts = parts
-    this.#session = new Session(client, parts.clock, () => cut(client))
-    this.#heard = onNotice
+    this.#tells = tells
     this.#bell = new Bell(parts.clock)
-    this.#gone = new Promise((resolve) => client.on('end', resolve))
-    client.on('end', () => {
-      this.destroy(unreachable('The listening connection ended.'))
-      this.#bell.ring()
-    })
-    client.on('notification', (notice) => this.#heard(notice))
+    void wire.gone.then(() => this.destroy(unreachable('The listening connection ended.')))
   }
 
   get broken(): Error | undefined {
-    return this.#session.broken
+    return this.#broken
+  }
+
+  get isOwn(): boolean {
+    return this.#wire.isOwn
+  }
+
+  /** Something may have changed for whoever waits in `until`. */
+  look(): void {
+    this.#bell.ring()
   }
 
   destroy(reason: Error): void {
-    this.#session.destroy(reason)
+    this.#broken ??= reason
+    this.#wire.cut(this.#broken)
+    this.look()
   }
 
   /** Never rejects: a link that fails at it is lost, and its successor listens to everything. */
@@ -230,40 +279,41 @@ class Link {
     const { clock, random, notify } = this.#parts
     const channel = `holdfast_trial_${random.uint32().toString(36)}${random.uint32().toString(36)}`
     if (!(await this.#run(`listen ${quoted(channel)}`))) return
-    const deliver = this.#heard
+    const deliver = this.#tells.onNotice
     try {
       const arrived = new Promise<void>((resolve) => {
-        this.#heard = (notice) => (notice.channel === channel ? resolve() : deliver(notice))
+        this.#tells.onNotice = (notice) => (notice.channel === channel ? resolve() : deliver(notice))
       })
       const late = (): Error => unreachable('The notice of the trial could not be sent.')
       const sent = withDeadline(clock, ANSWER_MS, notify(channel, channel), late)
-      await Promise.race([sent, this.#gone])
-      await withDeadline(clock, TRIAL_MS, Promise.race([arrived, this.#gone]), () => new Deaf())
+      await Promise.race([sent, this.#wire.gone])
+      await withDeadline(clock, TRIAL_MS, Promise.race([arrived, this.#wire.gone]), () => new Deaf())
     } finally {
-      this.#heard = deliver
+      this.#tells.onNotice = deliver
     }
     await this.#run(`unlisten ${quoted(channel)}`)
   }
 
-  /** Resolves when the connection is of no further use, or at the stop. */
-  async lost(stop: AbortSignal): Promise<void> {
-    const wake = (): void => this.#bell.ring()
-    stop.addEventListener('abort', wake)
-    while (!stop.aborted && this.broken === undefined) {
+  /** Resolves when the connection is of no further use, or when `over`; `stop` has it looked at again. */
+  async until(over: () => boolean, stop: AbortSignal): Promise<void> {
+    const look = (): void => this.look()
+    stop.addEventListener('abort', look)
+    while (!over() && this.broken === undefined) {
       const isNews = await this.#bell.wait(ASK_EVERY_MS)
       if (!isNews) await this.#run('select 1')
     }
-    stop.removeEventListener('abort', wake)
+    stop.removeEventListener('abort', look)
   }
 
   async end(): Promise<void> {
-    if (this.broken === undefined) await this.#parts.connector.end(this.#session.client)
-    else this.destroy(this.broken)
+    if (this.broken === undefined) await this.#wire.end()
+    else this.#wire.cut(this.broken)
   }
 
   async #run(text: string): Promise<boolean> {
     try {
-      await this.#session.run({ text }, ANSWER_MS)
+      if (this.broken !== undefined) throw this.broken
+      await this.#wire.run(text)
       return true
     } catch (error) {
       // Even where the server merely refused: a connection that does not do as told is no use here.

@@ -4,8 +4,10 @@ import type { LentPool } from './lent-pool.ts'
 export type PgExecutorOptions = PgSource & {
   /** Shown in pg_stat_activity. @default 'holdfast' */
   readonly applicationName?: string
-  /** How many connections of our own, besides the one that listens; not for a lent pool. @default 3 */
+  /** How many connections of our own for statements; not for a lent pool. @default 2 */
   readonly connections?: number
+  /** How many more for handlers' transactions; of a lent pool, how many they may have at a time. @default 5 */
+  readonly commitConnections?: number
   /** How long one statement may take, and how long to wait for a free connection. @default 30_000 */
   readonly queryTimeoutMs?: number
   /** Whether statements are kept prepared on the server; 'auto' finds out whether that works. @default 'auto' */
@@ -24,6 +26,7 @@ export interface PgSettings {
   readonly pool: LentPool | null
   readonly applicationName: string
   readonly connections: number
+  readonly commitConnections: number
   readonly queryTimeoutMs: number
   readonly prepare: boolean | 'auto'
   readonly onNotice: (line: string) => void
@@ -34,7 +37,8 @@ export function readPgOptions(options: PgExecutorOptions): PgSettings {
     connectionString: options.connectionString ?? null,
     pool: options.pool ?? null,
     applicationName: options.applicationName ?? 'holdfast',
-    connections: options.connections ?? 3,
+    connections: options.connections ?? 2,
+    commitConnections: options.commitConnections ?? 5,
     queryTimeoutMs: options.queryTimeoutMs ?? 30_000,
     prepare: options.prepare ?? 'auto',
     onNotice: options.onNotice ?? (() => undefined),
@@ -45,8 +49,9 @@ export function readPgOptions(options: PgExecutorOptions): PgSettings {
   if (settings.pool !== null && typeof settings.pool.connect !== 'function') {
     throw bad('pool', typeof settings.pool, 'a pool of pg, which has connect()')
   }
-  if (!Number.isInteger(settings.connections) || settings.connections < 1) {
-    throw bad('connections', settings.connections, 'a whole number from 1')
+  for (const option of ['connections', 'commitConnections'] as const) {
+    const value = settings[option]
+    if (!Number.isInteger(value) || value < 1) throw bad(option, value, 'a whole number from 1')
   }
   if (!Number.isFinite(settings.queryTimeoutMs) || settings.queryTimeoutMs <= 0) {
     throw bad('queryTimeoutMs', settings.queryTimeoutMs, 'a number of milliseconds above 0')

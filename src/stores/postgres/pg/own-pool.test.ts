@@ -105,3 +105,86 @@ describe('a statement that nobody waits for long', () => {
     expect(await slow).toEqual([{ n: 1 }])
   })
 })
+
+describe('transactions of handlers', () => {
+  const ofHandler = { ofHandler: true }
+
+  /** So many of them, open until the end of `work`. */
+  async function whileOpen(executor: Executor, count: number, work: () => Promise<void>): Promise<void> {
+    let end = (): void => undefined
+    const gate = new Promise<void>((resolve) => (end = resolve))
+    let open = 0
+    const all = Array.from({ length: count }, () =>
+      executor.transaction(async (tx) => {
+        await tx.query(one, [])
+        open++
+        await gate
+      }, ofHandler),
+    )
+    try {
+      await until(() => expect(open).toBe(count))
+      await work()
+    } finally {
+      end()
+      await Promise.all(all)
+    }
+  }
+
+  test('take connections of their own, which end when nobody needs them any more', async () => {
+    const executor = connect({ connections: 1, commitConnections: 3 })
+    await whileOpen(executor, 3, async () => {
+      expect(await countOf(all)).toBe(3)
+      expect(await executor.query(one, [])).toEqual([{ n: 1 }])
+      expect(await countOf(all)).toBe(4)
+    })
+    await until(async () => expect(await countOf(all)).toBe(1))
+    await whileOpen(executor, 1, async () => expect(await countOf(all)).toBe(2))
+  })
+
+  test('wait for one of them beyond that, and fail at the deadline, while statements go on', async () => {
+    const executor = connect({ connections: 1, commitConnections: 2, queryTimeoutMs: 3_000 })
+    let waited: Promise<unknown> = Promise.resolve()
+    await whileOpen(executor, 2, async () => {
+      // However long the others take: they give their place to nobody.
+      await expect(executor.transaction(() => Promise.resolve(), ofHandler)).rejects.toMatchObject({
+        code: 'HF_STORE_UNREACHABLE',
+        message: 'No connection for commit() came free within 3s: all 2 are in use.',
+        hint: expect.stringContaining('Raise `commitConnections`') as unknown,
+      })
+      expect(await executor.query(one, [])).toEqual([{ n: 1 }])
+      expect(await countOf(all)).toBe(3)
+      waited = executor.transaction((tx) => tx.query(one, []), ofHandler)
+    })
+    expect(await waited).toEqual([{ n: 1 }])
+  })
+
+  test('use a connection again that the one before has just left', async () => {
+    const executor = connect({ connections: 1 })
+    const pid = sql('pid', 'select pg_backend_pid() as n')
+    const pids = new Set<number>()
+    for (let times = 0; times < 5; times++) {
+      const [row] = await executor.transaction((tx) => tx.query<{ n: number }>(pid, []), ofHandler)
+      pids.add(row!.n)
+    }
+    expect(pids.size).toBe(1)
+  })
+
+  test('are cut off at the close', async () => {
+    const executor = connect({ connections: 1 })
+    let open = false
+    const running = executor
+      .transaction(async (tx) => {
+        await tx.query(one, [])
+        open = true
+        await new Promise(() => undefined)
+      }, ofHandler)
+      .catch((error: unknown) => error)
+    void running
+    await until(() => expect(open).toBe(true))
+    await executor.close()
+    await until(async () => expect(await countOf(all)).toBe(0))
+    await expect(executor.transaction(() => Promise.resolve(), ofHandler)).rejects.toMatchObject({
+      code: 'HF_CLOSED',
+    })
+  })
+})

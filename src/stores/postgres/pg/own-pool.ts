@@ -29,15 +29,25 @@ export interface Sessions {
 interface Idle {
   readonly session: Session<OwnClient>
   readonly sinceMs: number
+  /** It is not idle any more. */
+  readonly cancel: () => void
 }
 
-export interface PoolParts {
+/** Statements of ours, or transactions in which a handler's code runs, for as long as that takes. */
+export type PoolUse = 'statements' | 'commits'
+
+export interface PoolLimits {
+  readonly use: PoolUse
+  /** How many connections. */
+  readonly most: number
+  /** How long to wait for a free connection. */
+  readonly waitMs: number
+}
+
+export interface PoolParts extends PoolLimits {
   readonly connector: Connector
   readonly clock: Clock
   readonly random: Random
-  readonly connections: number
-  /** How long to wait for a free connection. */
-  readonly waitMs: number
 }
 
 /** One of the places that connections take up, from when it is made or taken until it is given back. */
@@ -52,6 +62,8 @@ const TRUSTED_IDLE_MS = 30_000
 const CHECK_MS = 1_000
 /** What takes longer may be dead: it keeps its place from nobody else. */
 const LEND_AFTER_MS = 2_000
+/** Long enough for the next job that commits; those that nobody needs any more are somebody else's on the server. */
+const IDLE_COMMIT_MS = 5_000
 const LIFETIME_MS = 30 * 60_000
 /** How long what is under way at a close may take to end. */
 export const CLOSE_GRACE_MS = 2_000
@@ -71,14 +83,14 @@ export class OwnPool implements Sessions {
 
   constructor(parts: PoolParts) {
     this.#parts = parts
-    this.#slots = new Slots(parts.clock, parts.connections)
+    this.#slots = new Slots(parts.clock, parts.most)
     // Every connection in the making listens: any number of them is no leak.
     setMaxListeners(0, this.#closing.signal)
   }
 
   async take(waitMs = this.#parts.waitMs): Promise<Session> {
     if (this.#closing.signal.aborted) throw closed()
-    await this.#slots.take(waitMs, () => poolFull(waitMs, this.#parts.connections))
+    await this.#slots.take(waitMs, () => poolFull({ ...this.#parts, waitMs }))
     const place = this.#occupy()
     const obtained = this.#obtain()
     // A close waits for it, too.
@@ -109,7 +121,7 @@ export class OwnPool implements Sessions {
   async close(): Promise<void> {
     this.#closing.abort(closed())
     this.#slots.refuseAll(closed)
-    for (const { session } of this.#idle.splice(0)) this.#end(session)
+    this.#endIdle()
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
       await withDeadline(this.#parts.clock, CLOSE_GRACE_MS, idle, closed).catch(nothing)
@@ -131,8 +143,10 @@ export class OwnPool implements Sessions {
 
   #occupy(): Place {
     const place: Place = { lent: false, cancel: nothing }
+    // A handler's transaction takes what it takes, and their number is what the user allowed.
+    if (this.#parts.use === 'commits') return place
     const lend = (): void => {
-      if (this.#lent < this.#parts.connections) this.#lend(place)
+      if (this.#lent < this.#parts.most) this.#lend(place)
       else place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
     }
     place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
@@ -162,6 +176,7 @@ export class OwnPool implements Sessions {
     const { clock } = this.#parts
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       const { session, sinceMs } = idle
+      idle.cancel()
       if (session.broken !== undefined) session.destroy(session.broken)
       else if (this.#isOld(session)) this.#end(session)
       else if (clock.monotonicMs() - sinceMs < TRUSTED_IDLE_MS || (await this.#answers(session)))
@@ -177,7 +192,7 @@ export class OwnPool implements Sessions {
     } catch (error) {
       session.destroy(error instanceof Error ? error : new Error('no answer'))
       // The others stood idle for as long or longer: asking them, too, would take as much time again.
-      for (const { session: other } of this.#idle.splice(0)) this.#end(other)
+      this.#endIdle()
       return false
     }
   }
@@ -198,7 +213,21 @@ export class OwnPool implements Sessions {
   #rest(session: Session<OwnClient>): void {
     // Idle connections keep no process alive.
     session.client.unref()
-    this.#idle.push({ session, sinceMs: this.#parts.clock.monotonicMs() })
+    const { clock, use } = this.#parts
+    const cancel = use === 'commits' ? clock.after(IDLE_COMMIT_MS, () => this.#endUnused(session)) : nothing
+    this.#idle.push({ session, sinceMs: clock.monotonicMs(), cancel })
+  }
+
+  #endUnused(session: Session<OwnClient>): void {
+    this.#idle = this.#idle.filter((idle) => idle.session !== session)
+    this.#end(session)
+  }
+
+  #endIdle(): void {
+    for (const { session, cancel } of this.#idle.splice(0)) {
+      cancel()
+      this.#end(session)
+    }
   }
 
   #isOld(session: Session<OwnClient>): boolean {
@@ -221,9 +250,15 @@ export function closed(): HoldfastError {
   return new HoldfastError('HF_CLOSED', 'The database connection is closed.')
 }
 
-function poolFull(waitMs: number, connections: number): HoldfastError {
-  return unreachable(
-    `No database connection came free within ${formatDuration(waitMs)}: all ${connections} are in use.`,
-    { hint: 'Raise `connections`, or look for transactions and statements that take long.' },
-  )
+export function poolFull({ use, most, waitMs }: PoolLimits): HoldfastError {
+  const within = formatDuration(waitMs)
+  if (use === 'commits') {
+    const all = most === 1 ? 'the only one is' : `all ${most} are`
+    return unreachable(`No connection for commit() came free within ${within}: ${all} in use.`, {
+      hint: 'Raise `commitConnections`, make the transactions shorter, or run fewer of these jobs at a time.',
+    })
+  }
+  return unreachable(`No database connection came free within ${within}: all ${most} are in use.`, {
+    hint: 'Raise `connections`, or look for transactions and statements that take long.',
+  })
 }

@@ -162,7 +162,13 @@ describe('what an executor cannot use', () => {
   })
 
   test('is a standby, for now, and a server that is too old, for good', () => {
-    const state = { version: 170_002, recovering: false, readOnly: false, isolation: 'read committed' }
+    const state = {
+      version: 170_002,
+      encoding: 'UTF8',
+      recovering: false,
+      readOnly: false,
+      isolation: 'read committed',
+    }
     expect(checkServer(state)).toEqual({ version: 170_002 })
     expect(() => checkServer({ ...state, recovering: true })).toThrowError(
       expect.objectContaining({ code: 'HF_STORE_UNREACHABLE', message: expect.stringContaining('standby') }),
@@ -203,6 +209,7 @@ describe('what an executor cannot use', () => {
   test.each([
     [{ connectionString: '' }, /connectionString/],
     [{ connections: 0 }, /connections/],
+    [{ commitConnections: 0 }, /commitConnections/],
     [{ queryTimeoutMs: Number.NaN }, /queryTimeoutMs/],
   ])('is an option such as %j', (options, message) => {
     expect(() => connect(options)).toThrowError(

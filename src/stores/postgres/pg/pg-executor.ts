@@ -8,8 +8,16 @@ import type { Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import type { Random } from '../../../std/random.ts'
 import { retryWhile } from '../conflicts.ts'
-import type { Executor, Listening, ServerFacts, SqlValue, Statement, Transaction } from '../executor.ts'
-import { isConflict, isStalePlan } from '../server-errors.ts'
+import type {
+  Executor,
+  Listening,
+  ServerFacts,
+  SqlValue,
+  Statement,
+  Transaction,
+  TransactionOptions,
+} from '../executor.ts'
+import { isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
 import { Connector, loadPg, resultTypes } from './driver.ts'
 import type { PgModule } from './driver.ts'
 import { LentSessions } from './lent-pool.ts'
@@ -17,17 +25,20 @@ import { Listener } from './listener.ts'
 import { readPgOptions } from './options.ts'
 import type { PgExecutorOptions, PgSettings } from './options.ts'
 import { OwnPool, closed } from './own-pool.ts'
-import type { Sessions } from './own-pool.ts'
+import type { PoolUse, Sessions } from './own-pool.ts'
 import { Preparing } from './preparing.ts'
 import { askServer, checkServer } from './server.ts'
 import type { ServerState } from './server.ts'
 import type { Session } from './session.ts'
 import { transact } from './transaction.ts'
+import { lentWire, ownWire, type Lender, type Wire, type WireTells } from './wire.ts'
 
 export interface PgParts {
   readonly clock: Clock
   readonly random: Random
   readonly load: () => Promise<PgModule>
+  /** Whose connection to listen on. @default nobody's: one of our own */
+  readonly lender: Lender | null
 }
 
 /** Migrations may build indexes of large tables. */
@@ -38,6 +49,7 @@ export function pgExecutor(options: PgExecutorOptions, parts: Partial<PgParts> =
     clock: parts.clock ?? systemClock,
     random: parts.random ?? systemRandom,
     load: parts.load ?? loadPg,
+    lender: parts.lender ?? null,
   })
 }
 
@@ -46,33 +58,46 @@ class PgExecutor implements Executor {
   readonly #parts: PgParts
   readonly #preparing: Preparing
   readonly #sessions: Sessions
+  /** For handlers' transactions: they may take all of these, and none of the others. */
+  readonly #commitSessions: Sessions
   /** Null where there is no way to a connection of our own. */
   readonly #listener: Listener | null
   #opening: Promise<ServerFacts> | undefined
   #closing: Promise<void> | undefined
   #saidDeaf = false
+  /** Errors of our own statements that an upgrade may have caused. The same errors of a handler's are its own affair. */
+  readonly #interrupted = new WeakSet<object>()
   /** Whether a statement by itself runs at read committed, as all of ours need to: they lock first and look then. */
   #isReadCommitted = true
 
   constructor(settings: PgSettings, parts: PgParts) {
-    const { clock, random, load } = parts
-    const { connectionString, pool, queryTimeoutMs, connections, applicationName, onNotice } = settings
+    const { clock, random, load, lender } = parts
+    const { connectionString, pool, applicationName, onNotice } = settings
     this.#settings = settings
     this.#parts = parts
     this.#preparing = new Preparing(settings.prepare, onNotice)
     const connector =
       connectionString === null ? null : new Connector(load, { connectionString, applicationName }, clock)
-    if (pool !== null) {
-      this.#sessions = new LentSessions(pool, clock, queryTimeoutMs)
-    } else if (connector !== null) {
-      this.#sessions = new OwnPool({ connector, clock, random, connections, waitMs: queryTimeoutMs })
-    } else {
-      throw new TypeError('neither a connection string nor a pool')
+    const sessionsFor = (use: PoolUse): Sessions => {
+      const most = use === 'commits' ? settings.commitConnections : settings.connections
+      const limits = { use, most, waitMs: settings.queryTimeoutMs }
+      if (pool !== null) return new LentSessions(pool, clock, limits)
+      if (connector === null) throw new TypeError('neither a connection string nor a pool')
+      return new OwnPool({ connector, clock, random, ...limits })
     }
+    this.#sessions = sessionsFor('statements')
+    this.#commitSessions = sessionsFor('commits')
     this.#listener =
       connector === null
         ? null
-        : new Listener({ connector, clock, random, onNotice, notify: (...notice) => this.#notify(...notice) })
+        : new Listener({
+            openWire: (...call) => this.#openWire(connector, ...call),
+            clock,
+            random,
+            onNotice,
+            notify: (...notice) => this.#notify(...notice),
+          })
+    if (lender !== null) lender.onThread = () => this.#listener?.moveToThread()
   }
 
   open(): Promise<ServerFacts> {
@@ -88,28 +113,30 @@ class PgExecutor implements Executor {
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
     if (!this.#isReadCommitted) return this.transaction((tx) => tx.query<Row>(statement, values))
     const run = (session: Session): Promise<Row[]> => this.#run<Row>(session, statement, values)
-    return this.#retried(() => this.#withSession(run, this.#timeoutMs(statement)))
+    return this.#retried(() => withSession(this.#sessions, run, this.#timeoutMs(statement)))
   }
 
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    return this.#retried(() =>
-      this.#withSession((session) =>
-        transact(
-          {
-            session,
-            timeoutMs: this.#settings.queryTimeoutMs,
-            scriptTimeoutMs: this.#scriptTimeoutMs,
-            run: (...call) => this.#run(...call),
-            isWorthRetrying: this.#isWorthRetrying,
-          },
-          work,
-        ),
-      ),
-    )
+  transaction<T>(
+    work: (tx: Transaction) => Promise<T>,
+    { ofHandler = false }: TransactionOptions = {},
+  ): Promise<T> {
+    const run = (session: Session): Promise<T> =>
+      transact(
+        {
+          session,
+          timeoutMs: this.#settings.queryTimeoutMs,
+          scriptTimeoutMs: this.#scriptTimeoutMs,
+          run: (...call) => this.#run(...call),
+          isWorthRetrying: this.#isWorthRetrying,
+        },
+        work,
+      )
+    const sessions = ofHandler ? this.#commitSessions : this.#sessions
+    return this.#retried(() => withSession(sessions, run))
   }
 
   async script(sql: string): Promise<void> {
-    await this.#withSession(async (session) => {
+    await withSession(this.#sessions, async (session) => {
       try {
         await session.run({ text: sql }, this.#scriptTimeoutMs)
       } catch (error) {
@@ -133,7 +160,11 @@ class PgExecutor implements Executor {
   }
 
   close(): Promise<void> {
-    this.#closing ??= Promise.all([this.#listener?.close(), this.#sessions.close()]).then(() => undefined)
+    this.#closing ??= Promise.all([
+      this.#listener?.close(),
+      this.#sessions.close(),
+      this.#commitSessions.close(),
+    ]).then(() => undefined)
     return this.#closing
   }
 
@@ -160,37 +191,55 @@ class PgExecutor implements Executor {
     await this.query({ name: 'notify', text: 'select pg_notify($1::text, $2::text)' }, [channel, payload])
   }
 
+  async #openWire(connector: Connector, tells: WireTells, stop: AbortSignal): Promise<Wire> {
+    const { clock, lender } = this.#parts
+    const port = lender?.borrow() ?? null
+    const lent = port === null ? null : await lentWire(port, clock, tells, stop)
+    return lent ?? ownWire(connector, clock, tells, stop)
+  }
+
   readonly #isWorthRetrying = (error: unknown): boolean =>
-    isConflict(error) || isStalePlan(error) || this.#preparing.givesUp(error)
+    isConflict(error) || isStalePlan(error) || this.#isInterrupted(error) || this.#preparing.givesUp(error)
+
+  #isInterrupted(error: unknown): boolean {
+    return error instanceof Error && this.#interrupted.has(error)
+  }
 
   #retried<T>(work: () => Promise<T>): Promise<T> {
     return retryWhile(this.#parts, this.#isWorthRetrying, work)
   }
 
-  async #withSession<T>(work: (session: Session) => Promise<T>, waitMs?: number): Promise<T> {
-    const session = await this.#sessions.take(waitMs)
-    try {
-      return await work(session)
-    } finally {
-      this.#sessions.give(session)
-    }
-  }
-
   async #run<Row>(session: Session, statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
     const name = this.#preparing.nameOf(statement)
-    const { rows } = await session.run(
-      {
-        text: statement.text,
-        values: [...values],
-        types: resultTypes,
-        ...(name === undefined ? {} : { name }),
-      },
-      this.#timeoutMs(statement),
-    )
-    return rows as Row[]
+    const query = {
+      text: statement.text,
+      values: [...values],
+      types: resultTypes,
+      ...(name === undefined ? {} : { name }),
+    }
+    try {
+      const { rows } = await session.run(query, this.#timeoutMs(statement))
+      return rows as Row[]
+    } catch (error) {
+      if (isReplaced(error) && error instanceof Error) this.#interrupted.add(error)
+      throw error
+    }
   }
 
   #timeoutMs({ timeoutMs = Infinity }: Statement): number {
     return Math.min(this.#settings.queryTimeoutMs, timeoutMs)
+  }
+}
+
+async function withSession<T>(
+  sessions: Sessions,
+  work: (session: Session) => Promise<T>,
+  waitMs?: number,
+): Promise<T> {
+  const session = await sessions.take(waitMs)
+  try {
+    return await work(session)
+  } finally {
+    sessions.give(session)
   }
 }

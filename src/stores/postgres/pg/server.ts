@@ -7,6 +7,7 @@ export interface ServerState {
   readonly version: number
   readonly recovering: boolean
   readonly readOnly: boolean
+  readonly encoding: string
   /** What a statement by itself runs at. */
   readonly isolation: string
 }
@@ -14,6 +15,7 @@ export interface ServerState {
 export const askServer: Statement = {
   name: 'server',
   text: `select current_setting('server_version_num')::int as version,
+                getdatabaseencoding() as encoding,
                 pg_is_in_recovery() as recovering,
                 current_setting('transaction_read_only') = 'on' as "readOnly",
                 current_setting('transaction_isolation') as isolation`,
@@ -32,6 +34,13 @@ export function checkServer(state: ServerState | undefined): ServerFacts {
       {
         hint: 'Upgrade the server, or use another one.',
       },
+    )
+  }
+  if (state.encoding !== 'UTF8') {
+    throw new HoldfastError(
+      'HF_BAD_STORE',
+      `The encoding of the database is ${state.encoding}; the store needs UTF8.`,
+      { hint: "Create a database with it: create database … encoding 'UTF8' template template0." },
     )
   }
   // Both pass when the fail-over is over or the right server is found, so they are worth another try.

@@ -151,6 +151,53 @@ describe('a conflict', () => {
   })
 })
 
+describe('a function that an upgrade replaces', () => {
+  test.each(['42883', '42P01', '42804'])('in the middle of a call is called again: %s', async (state) => {
+    expect(await executor.query(flaky, [2, state])).toEqual([{ tries: 3 }])
+    const again = executor.transaction((tx) => tx.query(flaky, [5, state]))
+    expect(await again).toEqual([{ tries: 6 }])
+  })
+
+  test('with other parameters while its caller runs is found by the next try', async () => {
+    await executor.script(`
+      create or replace function inner_step(a int) returns text language sql as $$ select 'old' $$;
+      create or replace function outer_step() returns text language plpgsql as $$
+      begin
+        perform pg_advisory_xact_lock(4711);
+        return inner_step(1);
+      end $$`)
+    const step = sql('step', 'select outer_step() as step')
+    let call: Promise<unknown> | undefined
+    await executor.transaction(async (upgrade) => {
+      await upgrade.script('select pg_advisory_xact_lock(4711)')
+      call = executor.query(step, [])
+      const waits = sql('waits', `select count(*)::int as n from pg_locks where objid = 4711 and not granted`)
+      await expect.poll(() => executor.query(waits, [])).toEqual([{ n: 1 }])
+      await upgrade.script(`
+        drop function inner_step(int);
+        create function inner_step(a int, b int) returns text language sql as $$ select 'new' $$;
+        create or replace function outer_step() returns text language sql as $$ select inner_step(1, 2) $$`)
+    })
+    expect(await call).toEqual([{ step: 'new' }])
+  })
+
+  test('and that stays away is said to be missing', async () => {
+    await expect(executor.query(sql('gone', 'select no_such_function()'), [])).rejects.toMatchObject({
+      code: '42883',
+    })
+  })
+
+  test('is not what is missing in statements of a handler', async () => {
+    let runs = 0
+    const failed = executor.transaction((tx) => {
+      runs++
+      return tx.handle.query('select no_such_function()')
+    })
+    await expect(failed).rejects.toMatchObject({ code: '42883' })
+    expect(runs).toBe(1)
+  })
+})
+
 describe('a transaction whose connection is lost', () => {
   let proxy: TcpProxy
   let far: Executor

@@ -102,19 +102,19 @@ class PgliteExecutor implements Executor {
   }
 
   async query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
-    this.refuseInside(`run "${statement.name}"`)
+    this.#refuseInside(`run "${statement.name}"`)
     return this.#retried(() =>
       this.#inTurn(async ({ database }) => this.#rows<Row>(await database.query(statement, values))),
     )
   }
 
   async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    this.refuseInside('begin another transaction')
+    this.#refuseInside('begin another transaction')
     return this.#retried(() => this.#inTurn(({ database }) => this.#transact(database, work)))
   }
 
   async script(sql: string): Promise<void> {
-    this.refuseInside('run a script')
+    this.#refuseInside('run a script')
     await this.#inTurn(async ({ database }) => {
       const answer = await database.script(sql)
       // One that it began and did not end.
@@ -124,7 +124,7 @@ class PgliteExecutor implements Executor {
   }
 
   async listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening> {
-    this.refuseInside('listen')
+    this.#refuseInside('listen')
     const listener: Listener = { onNotice, onGap }
     await this.#inTurn(async ({ database }) => {
       this.#rows(await database.script(listenTo(channel)))
@@ -330,7 +330,7 @@ class PgliteExecutor implements Executor {
     }
   }
 
-  refuseInside(doing: string): void {
+  #refuseInside(doing: string): void {
     const transaction = this.#inside.getStore()
     if (transaction === undefined || transaction.over) return
     throw new HoldfastError(

@@ -1,9 +1,17 @@
-/** One renewal in PostgreSQL, on the thread's one connection. */
+/**
+ * The heartbeat thread's one connection to PostgreSQL: it renews leases, and the main thread borrows it to listen
+ * (`loan.ts`).
+ */
+import type { MessagePort } from 'node:worker_threads'
 import type { Clock } from '../../../std/clock.ts'
+import { withDeadline } from '../../../std/deadline.ts'
+import { formatDuration } from '../../../std/duration.ts'
 import { cancelRunning } from '../pg/cancel.ts'
 import { Connector, cut, loadPg, unreachable, type OwnClient } from '../pg/driver.ts'
 import { Session } from '../pg/session.ts'
+import { explain } from '../server-errors.ts'
 import type { PulseLink } from '../../pulse/keeper.ts'
+import { Loan } from './loan.ts'
 
 export interface PostgresPulse {
   readonly connectionString: string
@@ -11,12 +19,17 @@ export interface PostgresPulse {
   readonly renew: string
 }
 
+/** How long the connection for a loan may take. */
+const LOAN_MS = 5_000
+
 export class PostgresPulseLink implements PulseLink {
   readonly #connector: Connector
   readonly #renewal: string
   readonly #clock: Clock
   #session: Session<OwnClient> | undefined
   #connecting: Promise<Session<OwnClient>> | undefined
+  /** There is one at a time: the main thread asks for another only when it is done with this one. */
+  #loan: Loan | undefined
 
   constructor({ connectionString, renew }: PostgresPulse, clock: Clock) {
     this.#connector = new Connector(loadPg, { connectionString, applicationName: 'holdfast pulse' }, clock)
@@ -25,9 +38,30 @@ export class PostgresPulseLink implements PulseLink {
   }
 
   async renew(worker: string, leaseMs: number): Promise<boolean> {
-    const session = await this.#take(leaseMs)
-    const { rows } = await session.run({ text: this.#renewal, values: [worker] }, leaseMs / 3)
-    return rows.length > 0
+    try {
+      const session = await this.#take(leaseMs)
+      const answerMs = leaseMs / 3
+      const renewal = session.run({ text: this.#renewal, values: [worker] }, answerMs)
+      // From now, not from when it is its turn: a statement of the main thread may be waiting for an answer.
+      const { rows } = await withDeadline(this.#clock, answerMs, renewal, () => {
+        const late = unreachable(`The database did not renew a lease within ${formatDuration(answerMs)}.`)
+        session.destroy(late)
+        return late
+      })
+      return rows.length > 0
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  lend(port: MessagePort): void {
+    this.#loan?.end()
+    const loan = new Loan(port)
+    this.#loan = loan
+    this.#take(LOAN_MS).then(
+      (session) => loan.serve(session),
+      (error: unknown) => loan.fail(error),
+    )
   }
 
   async close(): Promise<void> {
@@ -55,11 +89,14 @@ export class PostgresPulseLink implements PulseLink {
     )
     try {
       const client = await this.#connector.connect(late.signal)
-      this.#session = new Session(client, this.#clock, (busy) => {
+      const session = new Session(client, this.#clock, (busy) => {
         if (busy) void cancelRunning(this.#clock, client)
         cut(client)
       })
-      return this.#session
+      client.on('notification', (notice) => this.#loan?.hear(session, notice))
+      client.on('end', () => this.#loan?.lost(session))
+      this.#session = session
+      return session
     } finally {
       callOff()
     }

@@ -5,32 +5,38 @@
  */
 import { HoldfastError } from '../../../errors.ts'
 import type { CommitRequest, CompletedSettlement, SettleRequest } from '../../store.ts'
+import { NO_CLAIM, readAnswer } from '../cycle.ts'
 import type { Executor, Transaction } from '../executor.ts'
-import { packSettles, readSettled, type Held } from '../settles.ts'
+import { packSettles, readSettled } from '../settles.ts'
 import type { Statements } from '../statements.ts'
 
+export interface CommitParts {
+  readonly executor: Executor
+  readonly statements: Statements
+}
+
 export async function commit(
-  executor: Executor,
-  statements: Statements,
+  parts: CommitParts,
   request: CommitRequest,
   write: (tx: unknown) => Promise<CompletedSettlement>,
 ): Promise<void> {
-  await executor.transaction(async (tx) => {
+  const work = async (tx: Transaction): Promise<void> => {
     const settlement = await write(tx.handle)
-    await settleIn(tx, statements, request, settlement)
-  })
+    await settleIn(tx, parts, request, settlement)
+  }
+  await parts.executor.transaction(work, { ofHandler: true })
 }
 
 async function settleIn(
   tx: Transaction,
-  statements: Statements,
+  { statements }: CommitParts,
   { worker, token, position, forget, runMs }: CommitRequest,
   settlement: CompletedSettlement,
 ): Promise<void> {
   const settle: SettleRequest = { token, position, settlement, runMs: runMs(), forget }
-  const values = [worker, ...packSettles([settle])]
-  const [row] = await tx.query<{ settled: Held | null }>(statements.settle, values)
-  const [answer] = readSettled([settle], row?.settled ?? [], new Set())
+  const values = [worker, ...packSettles([settle]), ...NO_CLAIM]
+  const [row] = await tx.query<{ answer: string }>(statements.cycle, values)
+  const [answer] = readSettled([settle], readAnswer(row?.answer ?? '').held, new Set())
   if (answer === 'written') return
   throw new HoldfastError(
     'HF_LEASE_LOST',

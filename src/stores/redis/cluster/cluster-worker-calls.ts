@@ -33,11 +33,11 @@ export class ClusterWorkerCalls implements WorkerCalls {
     this.#shards = shards
   }
 
-  async register(worker: WorkerId, leaseMs: number): Promise<void> {
-    await this.#at(this.#shards.control).register(worker, leaseMs)
+  async register(worker: WorkerId, leaseMs: number, atOnce?: number): Promise<void> {
+    await this.#at(this.#shards.control).register(worker, leaseMs, atOnce)
     const joined = [...(this.#joined.get(worker) ?? [])]
     this.#joined.set(worker, new Set(joined))
-    await Promise.all(joined.map((shard) => this.#at(shard).register(worker, leaseMs)))
+    await Promise.all(joined.map((shard) => this.#at(shard).register(worker, leaseMs, atOnce)))
   }
 
   /** Control is last: a worker that is known there may hold something. */
@@ -72,13 +72,16 @@ export class ClusterWorkerCalls implements WorkerCalls {
     return { alive: mayClaim && answer.alive, settled, leases: answer.leases }
   }
 
-  async heartbeat({ worker, strangers }: HeartbeatRequest): Promise<HeartbeatAnswer> {
+  async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
+    const { worker, strangers, heard = [], ...rest } = request
     const released = await this.#byShard(strangers.map((token) => ({ token })))
+    const cancelled = await this.#byShard(heard)
     const shards = await this.#shardsOf(worker)
     const [control, ...others] = await Promise.all(
       [this.#shards.control, ...shards].map(async (shard) => {
         const mine = (released.get(shard) ?? []).map(({ item }) => item.token)
-        return this.#at(shard).heartbeat({ worker, strangers: mine })
+        const noted = (cancelled.get(shard) ?? []).map(({ item }) => item)
+        return this.#at(shard).heartbeat({ ...rest, worker, strangers: mine, heard: noted })
       }),
     )
     const answers = control === undefined ? others : [control, ...others]
@@ -87,12 +90,13 @@ export class ClusterWorkerCalls implements WorkerCalls {
     if (!answers.every(({ alive }) => alive)) {
       // It gives up all that it holds: nobody should wait for that until it expires.
       await this.retire(worker)
-      return { alive: false, tokens: [], cancelled: [] }
+      return { alive: false, tokens: [], cancelled: [], paused: [] }
     }
     return {
       alive: true,
       tokens: answers.flatMap(({ tokens }) => tokens),
-      cancelled: answers.flatMap(({ cancelled }) => cancelled),
+      cancelled: answers.flatMap((answer) => answer.cancelled),
+      paused: answers.flatMap(({ paused }) => paused),
     }
   }
 
@@ -126,9 +130,10 @@ export class ClusterWorkerCalls implements WorkerCalls {
     if (joined?.has(shard)) return true
     // A rescue looks there, too, from now on.
     await this.#shards.know([queue])
-    const [leaseMs, leftMs] = await this.#leaseOf(worker, this.#shards.control)
+    const [leaseMs, leftMs, atOnce] = await this.#leaseOf(worker, this.#shards.control)
     if (leaseMs === undefined) return false
-    await this.#at(shard).register(worker, leaseMs, Number(leftMs))
+    const bound = atOnce === '' ? undefined : Number(atOnce)
+    await this.#at(shard).register(worker, leaseMs, bound, Number(leftMs))
     joined = this.#joined.get(worker) ?? new Set()
     this.#joined.set(worker, joined.add(shard))
     return true
@@ -140,13 +145,13 @@ export class ClusterWorkerCalls implements WorkerCalls {
     if (joined !== undefined) return [...joined]
     const all = await this.#shards.all()
     const leases = await Promise.all(all.map((shard) => this.#leaseOf(worker, shard)))
-    return all.filter((_, index) => leases[index]?.length === 2)
+    return all.filter((_, index) => leases[index]?.length !== 0)
   }
 
   #leaseOf(
     worker: WorkerId,
     shard: Shard,
-  ): Promise<readonly [leaseMs: number, leftMs: string] | readonly []> {
+  ): Promise<readonly [leaseMs: number, leftMs: string, atOnce: string] | readonly []> {
     return this.#run(shard, 'lease_of_worker', [worker])
   }
 

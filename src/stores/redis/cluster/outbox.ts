@@ -1,6 +1,6 @@
 /**
  * Fires slots of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule moves on
- * and the job goes into the outbox in one step; then it is delivered to its queue, and struck off. Whoever fired it
+ * and the job goes into the outbox in one step; then it is delivered to its queue, and taken out of the outbox. Whoever fired it
  * delivers, or else the next upkeep of any process. A job that is delivered again is recognised by its lane.
  */
 import type { NewJob } from '../../../job/record.ts'
@@ -52,7 +52,7 @@ export class Outbox {
     await this.#shards.know(jobs.map(([, queue]) => queue))
     await Promise.all(jobs.map((job) => this.#insert(job)))
     const ids = jobs.map(([id]) => id)
-    await this.#run(this.#shards.control, 'strike_off', ids)
+    await this.#run(this.#shards.control, 'remove_from_outbox', ids)
   }
 
   async #insert(job: JobArgs): Promise<void> {

@@ -25,7 +25,7 @@ export function queueShards(prefix: string, run: Run): Shards {
     async know(queues) {
       const unknown = [...new Set(queues)].filter((queue) => !known.has(queue))
       if (unknown.length === 0) return
-      await run(control, 'know_shards', unknown)
+      await run(control, 'add_shards', unknown)
       for (const queue of unknown) known.add(queue)
     },
   }

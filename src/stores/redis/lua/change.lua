@@ -1,84 +1,100 @@
--- Uses: jobs, leases, insert, rewrite, running.
--- Cancels, replays or discards jobs, each if it is in a state that allows it.
--- ARGV: cancel, replay or discard; the reason of a cancel (JSON) or the payload of a replay (empty: stays); what is meant
---       (JSON): states as in STATES, fingerprints, and from and before which time it ended; ids.
--- Answers: a letter for each: c changed (a cancel: it never runs), q its worker is told, f not in a state for it, m missing,
---       o not meant.
+-- Uses: jobs, waiting, by_id, final, leases, insert, rewrite, running, filter.
+-- Cancels, replays or discards jobs that a filter selects, each if its state allows it.
+-- ARGV: cancel, replay or discard; the reason of a cancel (JSON) or the payload of a replay (empty: stays); a filter as
+--       filter.lua takes it; ids.
+-- Answers: a letter for each job that is selected: c changed (a cancel: it never runs), q its worker is told, h its worker
+--       has reported that the cancel took effect, f not in a state for it.
 if ARGV[1] ~= 'replay' then write_though_full() end
-local action, reason, payload, meant = ARGV[1], ARGV[2], ARGV[2], cjson.decode(ARGV[3])
-local from, before = tonumber(meant.from), tonumber(meant.before)
-local STATES = { ['ready:'] = 'r', ['suspects:'] = 'r', ['delay:'] = 's' }
-
+local action, reason, payload = ARGV[1], ARGV[2], ARGV[2]
 local told = {}
 
-local function failed_so(id, fingerprints)
-  local err = past_of(id).e
-  local mine = err and cjson.decode(err).fingerprint
-  for _, fingerprint in ipairs(fingerprints) do
-    if fingerprint == mine then return true end
-  end
-  return false
-end
-
-local function is_meant(id, state, ending)
-  if meant.states and not string.find(meant.states, state, 1, true) then return false end
-  local ended = ending and tonumber(string.match(ending, '%d+'))
-  if from and not (ended and ended >= from) then return false end
-  if before and not (ended and ended < before) then return false end
-  return not meant.fingerprints or failed_so(id, meant.fingerprints)
-end
-
-local function cancel_waiting(id, record, queue, set, score)
-  redis.call('ZREM', B .. set .. queue, id)
-  local rank = set == 'delay:' and score - head_start_of(record) or score
-  finish(id, queue, 'x', int(rank), 0, ',' .. reason)
-end
-
--- The first reason stays.
-local function cancel_running(id)
-  redis.call('HSETNX', CANCELS, id, reason)
-  told[#told + 1] = id
-end
-
-local function replay(id, record, head)
-  local key, hold = head[8], head[9]
-  if type(key) == 'string' then
-    local holder = holder_of(key)
-    if holder and holder ~= id then return 'f' end
-    take_key(key, hold, id)
-  end
-  local past = past_of(id)
-  past.a, past.c = nil, nil
-  write_past(id, past)
-  if payload ~= '' then redis.call('HSET', JOBS, id, with_payload(record, payload)) end
-  redis.call('HDEL', ENDS, id)
-  redis.call('ZREM', B .. 'dead', id)
-  count('dead', head[3], -1)
-  place(id, head[3], now, head[2], false)
-  return 'c'
-end
-
-local function change(id)
-  local record = redis.call('HGET', JOBS, id)
-  if not record then return 'm' end
-  local head, ending = head_of(record), redis.call('HGET', ENDS, id)
-  local set, score
-  if not ending then set, score = waits_in(id, head[3]) end
-  local state = ending and string.sub(ending, 3, 3) or set and STATES[set] or 'u'
-  if not is_meant(id, state, ending) then return 'o' end
-  if action == 'replay' then return state == 'd' and replay(id, record, head) or 'f' end
-  if action == 'discard' then
-    if not ending then return 'f' end
-    forget({ id })
+local function cancel(id, record, ending)
+  if ending then return 'f' end
+  local beginning = beginning_of(record)
+  local wait = wait_of(id, beginning.queue, beginning.head_start)
+  if wait then
+    leave(id, wait)
+    finish(id, beginning.queue, 'x', int(wait.due - beginning.head_start), 0, ',' .. reason)
     return 'c'
   end
-  if ending then return 'f' end
-  if set then cancel_waiting(id, record, head[3], set, score)
-  else cancel_running(id) end
-  return set and 'c' or 'q'
+  if redis.call('HEXISTS', HEARD, id) == 1 then return 'h' end
+  -- The first reason stays.
+  redis.call('HSETNX', CANCELS, id, reason)
+  told[#told + 1] = id
+  return 'q'
 end
 
-local answers = {}
-for index = 4, #ARGV do answers[#answers + 1] = change(ARGV[index]) end
-for _, held in pairs(find_running(told)) do hint('c ' .. held.lease.worker) end
+-- Takes the unique key again, if the job has one. False if another job holds it.
+local function takes_key(id, record)
+  -- Most records end here: no key and no options, so nothing to decode.
+  if string.find(record, '^%[%d+,-?%d+,"[^"\\]*","[^"\\]*",%d+,%d+,%d+%]') then return true end
+  local head = head_of(record)
+  local key, hold = head[8], head[9]
+  if type(key) ~= 'string' then return true end
+  local holder = holder_of(key)
+  if holder and holder ~= id then return false end
+  take_key(key, hold, id)
+  return true
+end
+
+-- All attempts again. Errors, records of attempts, progress and log lines stay.
+local function reset_past(id, text)
+  if not text or not (string.find(text, '"a":', 1, true) or string.find(text, '"c":', 1, true)) then return end
+  local past = cjson.decode(text)
+  past.a, past.c = nil, nil
+  write_past(id, past)
+end
+
+-- Dead jobs become ready, those of one queue and level together.
+local function replay_all(ids, records, ends)
+  local answers, groups = {}, {}
+  for index, id in ipairs(ids) do
+    local record, ending = records[index], ends[index]
+    local is_dead = ending and string.sub(ending, 3, 3) == 'd'
+    answers[index] = is_dead and takes_key(id, record) and 'c' or 'f'
+    if answers[index] == 'c' then
+      if payload ~= '' then redis.call('HSET', JOBS, id, with_payload(record, payload)) end
+      local beginning = beginning_of(record)
+      local name = int(beginning.head_start) .. beginning.queue
+      groups[name] = groups[name] or { queue = beginning.queue, head_start = beginning.head_start, ids = {}, scored = {} }
+      local group = groups[name]
+      group.ids[#group.ids + 1] = id
+      group.scored[#group.scored + 1] = int(now - group.head_start)
+      group.scored[#group.scored + 1] = id
+    end
+  end
+  for _, group in pairs(groups) do
+    leave_final(group.ids, group.queue, 'd')
+    for index, text in ipairs(read_many(PAST, group.ids)) do reset_past(group.ids[index], text) end
+    into_ready(group.queue, group.head_start, false, group.scored)
+  end
+  return answers
+end
+
+-- Final jobs are forgotten.
+local function discard_all(ids, ends)
+  local answers, final = {}, {}
+  for index, id in ipairs(ids) do
+    answers[index] = ends[index] and 'c' or 'f'
+    if ends[index] then final[#final + 1] = id end
+  end
+  if #final > 0 then forget(final) end
+  return answers
+end
+
+local function cancel_all(ids, records, ends)
+  local answers = {}
+  for index, id in ipairs(ids) do answers[index] = cancel(id, records[index], ends[index]) end
+  for _, held in pairs(find_running(told)) do hint('c ' .. held.lease.worker) end
+  return answers
+end
+
+local filter = cjson.decode(ARGV[3])
+filter.with_ends = true
+local ids, records, ends = selector(filter)({ unpack(ARGV, 4) })
+local answers
+if action == 'replay' then answers = replay_all(ids, records, ends)
+elseif action == 'discard' then answers = discard_all(ids, ends)
+elseif action == 'cancel' then answers = cancel_all(ids, records, ends)
+else error('HFBROKEN no action ' .. action) end
 return table.concat(answers)

@@ -1,13 +1,16 @@
--- Uses: jobs, leases, attempts, settle.
--- Settles, then claims: one step. A position is settled once, by whoever's lease it is; a claim takes from the front of
--- a queue that is not paused, for a worker that is registered, and puts what it takes under a token greater than all
--- before. Nothing is written before the lease was checked. A full Redis refuses none of it: the first write is the end of a
--- lease or a ZPOPMIN, which only shrink, or else the mask, which sees to it itself.
+-- Uses: jobs, waiting, by_id, final, leases, release, attempts, settle.
+-- Settles, then claims: one step. Only the worker of a lease settles its positions, each once. A claim takes the first jobs
+-- of a queue that is not paused, for a worker that is registered, and puts them under a token greater than all before.
+-- Nothing is written before the lease was checked. A full Redis refuses none of it: the first write ends a lease or takes
+-- jobs out of a set, which need no memory, or is write_though_full.
 -- ARGV: worker, queue (empty: no claim), limit, 1 for a suspect too, the client's counter, number of leases to settle;
 --       each lease as settle_lease takes it.
 -- Answers: whether the worker is alive, the letters for each lease, and for each lease claimed its token, claimedAt,
 --       ids and scores, records, pasts.
 local worker, queue, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local refusal = read_mixed(7)
+if refusal then return redis.error_reply(refusal) end
 
 local letters = {}
 local at = 7
@@ -23,31 +26,108 @@ local function grant(popped)
   local tick = math.max(last + 1, math.floor(now_us / TICK_US))
   local token = int(tick * TICK + tonumber(ARGV[5]))
   redis.call('SET', B .. 'token', int(tick))
-  redis.call('HSET', BATCH, token, cmsgpack.pack(worker, queue, now, table.concat(ids), scores))
+  local batch = cmsgpack.pack(worker, queue, now, table.concat(ids), scores)
+  check(redis.call('HSET', BATCH, token, batch) == 1, 'token', token, 'is used already')
   redis.call('ZADD', LEASES, 0, worker .. ' ' .. token)
   count('running', queue, #ids)
   free_keys(ids, 'r')
   return { token, now, popped, read_many(JOBS, ids), is_used(PAST) and read_many(PAST, ids) or {} }
 end
 
--- The first suspect goes with the others if fewer than `limit` plain jobs rank before it.
-local function takes_suspect(ready, suspects)
-  local suspect = redis.call('ZRANGE', suspects, 0, 0, 'WITHSCORES')
-  if #suspect == 0 then return false end
-  local plain = redis.call('ZRANGE', ready, limit - 1, limit - 1, 'WITHSCORES')
-  if #plain == 0 then return true end
-  local mine, theirs = tonumber(suspect[2]), tonumber(plain[2])
-  return mine < theirs or (mine == theirs and suspect[1] < plain[1])
+local function comes_first(id, rank, other_id, other_rank)
+  return rank < other_rank or (rank == other_rank and id < other_id)
+end
+
+-- The first `limit` ready jobs of all levels in order of rank, then id: ids and scores in turn, as ZPOPMIN answers; and how
+-- many of them are from which key.
+local function first_ready(keys, limit)
+  local fronts, first, taken = {}, {}, {}
+  for index, key in ipairs(keys) do
+    fronts[index] = { key = key, jobs = redis.call('ZRANGE', key, 0, limit - 1, 'WITHSCORES'), at = 1 }
+  end
+  while #first < 2 * limit do
+    local best
+    for _, front in ipairs(fronts) do
+      front.id, front.rank = front.jobs[front.at], tonumber(front.jobs[front.at + 1])
+      if front.id and (not best or comes_first(front.id, front.rank, best.id, best.rank)) then best = front end
+    end
+    if not best then break end
+    first[#first + 1] = best.id
+    first[#first + 1] = best.jobs[best.at + 1]
+    best.at = best.at + 2
+  end
+  for index, front in ipairs(fronts) do taken[index] = (front.at - 1) / 2 end
+  return first, taken
+end
+
+-- The level that the whole claim comes from, if one ranks before all others for that long: nothing needs to be merged then.
+local function leading_key(keys, limit)
+  if #keys == 1 then return keys[1] end
+  local fronts = {}
+  for index, key in ipairs(keys) do
+    local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    fronts[index] = { key = key, id = first[1], rank = tonumber(first[2]) }
+  end
+  table.sort(fronts, function(a, b) return comes_first(a.id, a.rank, b.id, b.rank) end)
+  local last = redis.call('ZRANGE', fronts[1].key, limit - 1, limit - 1, 'WITHSCORES')
+  local leads = #last > 0 and comes_first(last[1], tonumber(last[2]), fronts[2].id, fronts[2].rank)
+  return leads and fronts[1].key or nil
+end
+
+local function pop_ready(keys, limit)
+  local leading = leading_key(keys, limit)
+  if leading then return redis.call('ZPOPMIN', leading, limit) end
+  local first, taken = first_ready(keys, limit)
+  for index, key in ipairs(keys) do
+    if taken[index] > 0 then
+      local removed = redis.call('ZREMRANGEBYRANK', key, 0, taken[index] - 1)
+      check(removed == taken[index], 'fewer jobs in', key, 'than were read')
+    end
+  end
+  return first
+end
+
+-- The key of the first suspect, if fewer than `limit` plain jobs come before it.
+local function key_of_suspect(ready, suspects)
+  local key, id, rank
+  for _, one in ipairs(suspects) do
+    local first = redis.call('ZRANGE', one, 0, 0, 'WITHSCORES')
+    local its_rank = tonumber(first[2])
+    if its_rank and (not key or comes_first(first[1], its_rank, id, rank)) then key, id, rank = one, first[1], its_rank end
+  end
+  if not key then return nil end
+  local plain = first_ready(ready, limit)
+  if #plain < 2 * limit then return key end
+  return comes_first(id, rank, plain[#plain - 1], tonumber(plain[#plain])) and key or nil
+end
+
+-- Keys of the levels that have jobs; the others are forgotten once there are many.
+local MOST_LEVELS = 16
+local function ready_keys()
+  local ready, suspects, used = {}, {}, {}
+  local levels = levels_of(queue)
+  for _, level in ipairs(levels) do
+    local plain, suspect = key_of('ready:', level, queue), key_of('suspects:', level, queue)
+    local has_suspects = ARGV[4] == '1' and redis.call('EXISTS', suspect) == 1
+    if has_suspects then suspects[#suspects + 1] = suspect end
+    if #levels == 1 or redis.call('EXISTS', plain) == 1 then ready[#ready + 1] = plain end
+    if #levels > MOST_LEVELS and redis.call('EXISTS', plain, suspect) > 0 then used[#used + 1] = level end
+  end
+  if #levels > MOST_LEVELS then
+    write_though_full()
+    redis.call('HSET', QUEUES, queue, ' ' .. table.concat(used, ' ') .. ' ')
+  end
+  return ready, suspects
 end
 
 local alive = redis.call('HEXISTS', WORKERS, worker)
 local leases = {}
 if alive == 1 and queue ~= '' and limit > 0 and redis.call('SISMEMBER', PAUSED, queue) == 0 then
-  local ready, suspects = B .. 'ready:' .. queue, B .. 'suspects:' .. queue
-  local with_suspect = ARGV[4] == '1' and takes_suspect(ready, suspects)
-  local room = with_suspect and limit - 1 or limit
-  local popped = room > 0 and redis.call('ZPOPMIN', ready, room) or {}
+  local ready, suspects = ready_keys()
+  local suspect = #suspects > 0 and key_of_suspect(ready, suspects)
+  local room = suspect and limit - 1 or limit
+  local popped = room > 0 and #ready > 0 and pop_ready(ready, room) or {}
   if #popped > 0 then leases[1] = grant(popped) end
-  if with_suspect then leases[#leases + 1] = grant(redis.call('ZPOPMIN', suspects)) end
+  if suspect then leases[#leases + 1] = grant(redis.call('ZPOPMIN', suspect)) end
 end
 return { alive, letters, leases }

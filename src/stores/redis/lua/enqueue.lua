@@ -1,4 +1,4 @@
--- Uses: jobs, insert.
+-- Uses: jobs, waiting, by_id, insert.
 -- Writes all jobs of a flush without unique keys or none, once for each number of a lane. Decodes nothing.
 -- ARGV: lane, number, number of groups; each group: queue, head start, n (now) or d (delayed), count, then of each job
 --       id and tail, and due before the tail where delayed.
@@ -11,7 +11,7 @@ local groups, all = {}, {}
 local at = 4
 for index = 1, tonumber(ARGV[3]) do
   local size, width = tonumber(ARGV[at + 3]), ARGV[at + 2] == 'n' and 2 or 3
-  groups[index] = { queue = ARGV[at], head_start = ARGV[at + 1], width = width, first = at + 4, size = size }
+  groups[index] = { queue = ARGV[at], head_start = tonumber(ARGV[at + 1]), width = width, first = at + 4, size = size }
   for job = 0, size - 1 do all[#all + 1] = ARGV[at + 4 + job * width] end
   at = at + 4 + size * width
 end
@@ -20,31 +20,29 @@ if refusal then return refusal end
 
 local function write_ready(group, start)
   local scored, records = {}, {}
-  local rank = int(now - tonumber(group.head_start))
+  local rank = int(now - group.head_start)
   for job = 0, group.size - 1 do
     local id = ARGV[group.first + 2 * job]
     scored[2 * job + 1], scored[2 * job + 2] = rank, id
     records[2 * job + 1], records[2 * job + 2] = id, start .. ARGV[group.first + 2 * job + 1]
   end
-  local ready = B .. 'ready:' .. group.queue
-  local was_empty = redis.call('EXISTS', ready) == 0
-  write_many('HSET', JOBS, records)
-  write_many('ZADD', ready, scored)
-  if was_empty then hint('r ' .. group.queue) end
+  check(write_many('HSET', JOBS, records) == group.size, 'a new job is there already')
+  into_ready(group.queue, group.head_start, false, scored)
 end
 
 local function write_delayed(group, start)
+  know(group.queue, group.head_start)
   for job = 0, group.size - 1 do
     local first = group.first + 3 * job
-    redis.call('HSET', JOBS, ARGV[first], start .. ARGV[first + 2])
-    place(ARGV[first], group.queue, due_at(ARGV[first + 1]), tonumber(group.head_start), false)
+    check(redis.call('HSET', JOBS, ARGV[first], start .. ARGV[first + 2]) == 1, 'a new job is there already')
+    place(ARGV[first], group.queue, due_at(ARGV[first + 1]), group.head_start, false)
   end
 end
 
 remember_flush(lane, seq, '')
+add_to_index(all)
 for _, group in ipairs(groups) do
-  local start = '[' .. int(now) .. ',' .. group.head_start .. ','
-  know(group.queue, tonumber(group.head_start))
+  local start = '[' .. int(now) .. ',' .. int(group.head_start) .. ','
   if group.width == 2 then write_ready(group, start) else write_delayed(group, start) end
 end
 return ''

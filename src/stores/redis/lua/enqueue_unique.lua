@@ -1,4 +1,4 @@
--- Uses: jobs, insert.
+-- Uses: jobs, waiting, by_id, insert.
 -- Writes all jobs of a flush or none, once for each number of a lane; a job that meets the holder of its unique key
 -- does to it what the job says, and only to one that waits.
 -- ARGV: lane, number, number of jobs; each job as job_at takes it.

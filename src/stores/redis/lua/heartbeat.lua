@@ -1,21 +1,32 @@
--- Uses: jobs, leases.
--- Renews the lease of a worker that is registered, releases the leases that it does not know of, and tells what it
--- holds and what of that is to be cancelled.
--- ARGV: worker, then the tokens that are strangers to it.
--- Answers: whether it is alive, its tokens, and for each cancel token, position and reason (JSON).
+-- Uses: jobs, waiting, by_id, final, leases, release.
+-- Renews the lease of a worker that is registered, releases the leases that it does not know of, notes the cancels that
+-- took effect, and tells what it holds, what of that is to be cancelled, and which queues are paused.
+-- ARGV: worker, how many of its jobs can run at once (empty: as before), how many cancels took effect, token and position
+--       of each, then the tokens that are strangers to it.
+-- Answers: whether it is alive, its tokens, for each cancel that is news token, position and reason (JSON), and the paused
+--       queues.
 write_though_full()
 local worker = ARGV[1]
 local lease_ms = redis.call('HGET', WORKERS, worker)
-if not lease_ms then return { 0, {}, {} } end
+if not lease_ms then return { 0, {}, {}, {} } end
 redis.call('ZADD', EXPIRY, now + tonumber(lease_ms), worker)
+if ARGV[2] ~= '' then redis.call('HSET', AT_ONCE, worker, ARGV[2]) end
 
-for index = 2, #ARGV do
+local strangers = 4 + 2 * tonumber(ARGV[3])
+for index = 4, strangers - 1, 2 do
+  local lease, position = lease_of(ARGV[index]), tonumber(ARGV[index + 1])
+  if lease and lease.worker == worker and is_position(lease, position) and not is_settled(lease, position) then
+    local id = id_at(lease, position)
+    if redis.call('HEXISTS', CANCELS, id) == 1 then redis.call('HSET', HEARD, id, 1) end
+  end
+end
+
+for index = strangers, #ARGV do
   local lease = lease_of(ARGV[index])
   if lease and lease.worker == worker then
-    local scores, open = scores_of(lease), open_positions(lease)
-    revoke(lease)
-    count('running', lease.queue, -#open)
-    for _, position in ipairs(open) do release(id_at(lease, position), lease.queue, scores[position + 1]) end
+    local scores = scores_of(lease)
+    local ids, positions = revoke(lease)
+    for at, position in ipairs(positions) do release(ids[at], lease.queue, scores[position + 1]) end
   end
 end
 
@@ -24,9 +35,10 @@ if is_used(CANCELS) then
   for _, token in ipairs(tokens) do
     local lease = lease_of(token)
     for _, position in ipairs(open_positions(lease)) do
-      local reason = redis.call('HGET', CANCELS, id_at(lease, position))
-      if reason then cancels[#cancels + 1] = { token, position, reason } end
+      local id = id_at(lease, position)
+      local reason = redis.call('HGET', CANCELS, id)
+      if reason and redis.call('HEXISTS', HEARD, id) == 0 then cancels[#cancels + 1] = { token, position, reason } end
     end
   end
 end
-return { 1, tokens, cancels }
+return { 1, tokens, cancels, redis.call('SMEMBERS', PAUSED) }

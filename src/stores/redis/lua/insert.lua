@@ -5,13 +5,7 @@ local function due_at(due)
   return string.sub(due, 1, 1) == '+' and now + ms or math.max(ms, now)
 end
 
--- Remembers the queue for good, with the smallest head start that its jobs ever had.
-local function know(queue, head_start)
-  local smallest = redis.call('HGET', QUEUES, queue)
-  if not smallest or tonumber(smallest) > head_start then redis.call('HSET', QUEUES, queue, head_start) end
-end
-
--- A lane carries one flush at a time, with a growing number. Answers what the last one was answered, if this is it.
+-- A lane carries one flush at a time, with a growing number. Returns the answer of the last flush if this is a repeat of it.
 local function remembered(lane, seq)
   local text = redis.call('HGET', LANES, lane)
   if not text then return nil end
@@ -25,9 +19,16 @@ local function remember_flush(lane, seq, answers)
   redis.call('HSET', LANES, lane, int(seq) .. ' ' .. int(now) .. ' ' .. answers)
 end
 
+-- Before the first write: an id that is there already, or twice in the flush, refuses all of it.
 local function refuse_known(ids)
   for index, record in ipairs(read_many(JOBS, ids)) do
     if record then return redis.error_reply('HFKNOWN ' .. ids[index]) end
+  end
+  if is_ascending(ids) then return nil end
+  local seen = {}
+  for _, id in ipairs(ids) do
+    if seen[id] then return redis.error_reply('HFKNOWN ' .. id) end
+    seen[id] = true
   end
   return nil
 end
@@ -50,28 +51,32 @@ end
 
 local function insert(job)
   know(job.queue, job.head_start)
-  redis.call('HSET', JOBS, job.id, '[' .. int(now) .. ',' .. job.head_start .. ',' .. job.tail)
+  local record = '[' .. int(now) .. ',' .. int(job.head_start) .. ',' .. job.tail
+  check(redis.call('HSET', JOBS, job.id, record) == 1, job.id, 'is there already')
+  add_to_index({ job.id })
   place(job.id, job.queue, due_at(job.due), job.head_start, false)
   return job.id .. 'i'
 end
 
--- The holder is waiting: it keeps its identity and what it went through.
-local function change_holder(job, id, record, queue)
-  redis.call('ZREM', B .. waits_in(id, queue) .. queue, id)
-  local suspect = (past_of(id).c or 0) > 0
+-- Changes the holder, which is waiting. A reschedule moves it. A replace leaves it its id and when it was created; everything
+-- else is the new job's, which nobody has tried yet.
+local function change_holder(job, id, record, queue, wait)
+  leave(id, wait)
   if job.on_conflict == 'reschedule' then
-    place(id, queue, due_at(job.due), head_start_of(record), suspect)
+    place(id, queue, due_at(job.due), head_start_of(record), is_suspect(id))
     return id .. 's'
   end
+  if is_used(PAST) then redis.call('HDEL', PAST, id) end
+  if is_used(ATTEMPTS) then redis.call('HDEL', ATTEMPTS, id) end
   know(job.queue, job.head_start)
   take_key(job.key, job.hold, id)
   local created = string.match(record, '^%[(%d+)')
-  redis.call('HSET', JOBS, id, '[' .. created .. ',' .. job.head_start .. ',' .. job.tail)
-  place(id, job.queue, due_at(job.due), job.head_start, suspect)
+  redis.call('HSET', JOBS, id, '[' .. created .. ',' .. int(job.head_start) .. ',' .. job.tail)
+  place(id, job.queue, due_at(job.due), job.head_start, false)
   return id .. 'r'
 end
 
--- The id that now stands for the job, and a letter: i inserted, d duplicate, r replaced, s rescheduled.
+-- Returns the id that now stands for the job, and a letter: i inserted, d duplicate, r replaced, s rescheduled.
 local function insert_keyed(job)
   if job.key == '' then return insert(job) end
   local holder = holder_of(job.key)
@@ -79,10 +84,12 @@ local function insert_keyed(job)
     take_key(job.key, job.hold, job.id)
     return insert(job)
   end
-  local record = redis.call('HGET', JOBS, holder)
-  local queue = record and head_of(record)[3]
-  if job.on_conflict == 'ignore' or not queue or not waits_in(holder, queue) then return holder .. 'd' end
-  return change_holder(job, holder, record, queue)
+  local record = job.on_conflict ~= 'ignore' and redis.call('HGET', JOBS, holder)
+  if not record then return holder .. 'd' end
+  local queue = head_of(record)[3]
+  local wait = wait_of(holder, queue, head_start_of(record))
+  if not wait then return holder .. 'd' end
+  return change_holder(job, holder, record, queue, wait)
 end
 
 -- Eight of ARGV from `at` on.

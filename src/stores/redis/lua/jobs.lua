@@ -1,14 +1,14 @@
--- What becomes of a job, as functions: every script that moves one uses these, and nothing else writes these keys.
+-- Records of jobs, counters and unique keys, as functions.
 --   jobs     id -> [createdAt,headStart,queue,name,priority,maxAttempts,maxCrashes,uniqueKey,uniqueHold,options]\n payload
---   past     id -> {a: attempts that count, c: crashes, n: records of attempts, e: error, p: progress, l: [log lines]};
---            absent for a virgin job
---   attempts id -> as many records of its newest attempts as its past says, oldest first, a line of JSON each
---   ends     id -> [state,finishedAt,rank,whether the last attempt counts, …]; state c (then runMs, whether its result was
---            dropped, result, worker), d or x (then its reason)
---   keyed    id -> r or u, then the unique key; only while the job's state holds it
-local FINAL_SETS = { c = 'completed', d = 'dead', x = 'cancelled' }
+--   past     id -> {a: attempts that count, c: crashes, n: number of attempt records, e: error, p: progress,
+--            l: [log lines]}; absent for a job that was never claimed
+--   attempts id -> the newest attempt records (as many as `n` in its past), oldest first, one line of JSON each
+--   counts   state:queue -> number of jobs; only for running and the final states, the others are sizes of sets
+--   cancels  id -> reason of a requested cancel (JSON); only while it runs
+--   heard    id -> 1 once its worker has reported that the cancel took effect; only beside the cancel
+--   keyed    id -> r or u, then the unique key; only while the job holds it
 
--- Everything but the payload, which is never decoded here.
+-- Everything but the payload, which no script decodes.
 local function head_of(record)
   return cjson.decode(string.match(record, '^[^\n]*'))
 end
@@ -27,73 +27,28 @@ local function write_past(id, past)
   else redis.call('HSET', PAST, id, cjson.encode(past)) end
 end
 
-local function count(state, queue, by)
-  redis.call('HINCRBY', COUNTS, state .. ':' .. queue, by)
+-- A suspect is a job that lost a worker before.
+local function is_suspect(id)
+  return (past_of(id).c or 0) > 0
 end
 
--- Lets go of the key, if this job still is its holder.
+local function count(state, queue, by)
+  local left = redis.call('HINCRBY', COUNTS, state .. ':' .. queue, by)
+  check(left >= 0, state, 'jobs of', queue, 'are', left)
+end
+
+-- Frees the key if the job still holds it.
 local function free_key(id, keyed)
   local key = string.sub(keyed, 2)
   local holder = redis.call('HGET', UNIQUE, key)
   if holder and string.sub(holder, 1, ID_CHARS) == id then redis.call('HDEL', UNIQUE, key) end
-  redis.call('HDEL', KEYED, id)
+  check(redis.call('HDEL', KEYED, id) == 1, 'no key of', id)
 end
 
--- Of jobs that are claimed (r) or final (all rules).
+-- Frees the keys of jobs that were claimed (only r) or that ended (all rules).
 local function free_keys(ids, only)
   if not is_used(KEYED) then return end
   for index, keyed in ipairs(read_many(KEYED, ids)) do
     if keyed and (only == nil or string.sub(keyed, 1, 1) == only) then free_key(ids[index], keyed) end
   end
-end
-
-local function make_ready(id, queue, rank, suspect)
-  local key = B .. (suspect and 'suspects:' or 'ready:') .. queue
-  redis.call('ZADD', key, rank, id)
-  if redis.call('ZCARD', key) == 1 then hint('r ' .. queue) end
-end
-
-local function make_wait(id, queue, due)
-  local key = B .. 'delay:' .. queue
-  redis.call('ZADD', key, due, id)
-  -- Only the first to fall due is worth a word.
-  if redis.call('ZRANGE', key, 0, 0)[1] == id then hint('d ' .. int(due - now)) end
-end
-
--- Where a job that is due at a time belongs.
-local function place(id, queue, due, head_start, suspect)
-  if due > now then make_wait(id, queue, due)
-  else make_ready(id, queue, due - head_start, suspect) end
-end
-
--- Where a waiting job stands, and its score; nil for one that does not wait.
-local function waits_in(id, queue)
-  for _, set in ipairs({ 'ready:', 'suspects:', 'delay:' }) do
-    local score = redis.call('ZSCORE', B .. set .. queue, id)
-    if score then return set, tonumber(score) end
-  end
-  return nil
-end
-
--- `detail` ends the JSON array; `ran` tells whether the last attempt counts.
-local function finish(id, queue, state, rank, ran, detail)
-  redis.call('HSET', ENDS, id, '["' .. state .. '",' .. int(now) .. ',' .. rank .. ',' .. ran .. detail .. ']')
-  redis.call('ZADD', B .. FINAL_SETS[state], now, id)
-  count(FINAL_SETS[state], queue, 1)
-  redis.call('HDEL', CANCELS, id)
-  free_keys({ id })
-end
-
--- Of final jobs nothing is left.
-local function forget(ids)
-  local records = read_many(JOBS, ids)
-  for index, ending in ipairs(read_many(ENDS, ids)) do
-    local set = FINAL_SETS[string.sub(ending, 3, 3)]
-    redis.call('ZREM', B .. set, ids[index])
-    count(set, head_of(records[index])[3], -1)
-  end
-  write_many('HDEL', JOBS, ids)
-  write_many('HDEL', PAST, ids)
-  if is_used(ATTEMPTS) then write_many('HDEL', ATTEMPTS, ids) end
-  write_many('HDEL', ENDS, ids)
 end

@@ -1,11 +1,12 @@
--- Leases, as functions. The batch is the fence: a token settles for as long as its batch stands.
+-- Leases, as functions. The batch is the fence: a token can settle as long as its batch is there.
 --   batch   token -> worker, queue, claimedAt, all ids in one text, scores (MessagePack); never changed
 --   mask    token -> a 1 for each position that is settled; only while some are
 --   leases  "worker token", to find the leases of a worker
+--   at_once worker -> how many of its open jobs can be running, first come first; absent: all of them
 --   revoked token -> when, and the mask it had: taken away, or settled long after its claim
 local DAY_MS = 86400000
 local TICK_US, TICK = 125, 512
--- After the one tick, up to the other: none of them was ever handed out here, see reign.lua.
+-- After the one tick, up to the other: none of them was ever handed out here, see takeover.lua.
 local GAPS = B .. 'gaps'
 
 local function lease_of(token)
@@ -41,37 +42,54 @@ local function open_positions(lease)
   return open
 end
 
-local function drop_lease(lease)
-  redis.call('HDEL', BATCH, lease.token)
-  if lease.mask then redis.call('HDEL', MASK, lease.token) end
-  redis.call('ZREM', LEASES, lease.worker .. ' ' .. lease.token)
-end
-
 local function remember(token, mask)
   redis.call('HSET', REVOKED, token, int(now) .. ' ' .. mask)
 end
 
--- Takes the lease away from its worker; what it held is the caller's to place.
-local function revoke(lease)
-  drop_lease(lease)
-  remember(lease.token, lease.mask or string.rep('0', lease.size))
+local function drop_lease(lease)
+  check(redis.call('HDEL', BATCH, lease.token) == 1, 'no batch of', lease.token)
+  if lease.mask then redis.call('HDEL', MASK, lease.token) end
+  check(redis.call('ZREM', LEASES, lease.worker .. ' ' .. lease.token) == 1, 'no lease', lease.token)
 end
 
--- Closes the positions; the lease ends with its last one.
-local function close(lease, positions)
-  local settled = lease.mask and select(2, string.gsub(lease.mask, '1', '')) or 0
-  if settled + #positions == lease.size then
+-- The mask of the lease once these positions are settled, and whether that is all of them.
+local function mask_with(lease, positions)
+  local marks, open = {}, lease.size
+  for position = 0, lease.size - 1 do
+    local settled = is_settled(lease, position)
+    marks[position + 1] = settled and '1' or '0'
+    if settled then open = open - 1 end
+  end
+  for _, position in ipairs(positions) do marks[position + 1] = '1' end
+  return table.concat(marks), open == #positions
+end
+
+-- The one way out of running: ends open positions of a lease, and the lease with its last one. Returns their ids; the
+-- caller decides where those jobs go.
+local function end_positions(lease, positions)
+  local mask, is_over = nil, #positions == lease.size
+  if not is_over then mask, is_over = mask_with(lease, positions) end
+  if is_over then
     drop_lease(lease)
     -- A token that is older than a day and unknown counts as lost.
     if now - lease.claimed > DAY_MS / 2 then remember(lease.token, string.rep('1', lease.size)) end
-    return
+  else
+    lease.mask = mask
+    write_though_full()
+    redis.call('HSET', MASK, lease.token, mask)
   end
-  local marks = {}
-  for position = 0, lease.size - 1 do marks[position + 1] = is_settled(lease, position) and '1' or '0' end
-  for _, position in ipairs(positions) do marks[position + 1] = '1' end
-  lease.mask = table.concat(marks)
-  write_though_full()
-  redis.call('HSET', MASK, lease.token, lease.mask)
+  count('running', lease.queue, -#positions)
+  local ids = {}
+  for index, position in ipairs(positions) do ids[index] = id_at(lease, position) end
+  return ids
+end
+
+-- Takes the lease away from its worker: ends what is open, and remembers what had been settled.
+local function revoke(lease)
+  local settled, open = lease.mask or string.rep('0', lease.size), open_positions(lease)
+  local ids = end_positions(lease, open)
+  remember(lease.token, settled)
+  return ids, open
 end
 
 -- Whether its token was certainly never handed out by this server or those whose data it has.
@@ -84,7 +102,7 @@ local function is_foreign(tick)
   return false
 end
 
--- What a settle is told whose lease is not there: a (settled before) or l (lost).
+-- The answer to a settle whose lease is gone: a (settled before) or l (lost).
 local function answer_of_gone(token, position)
   local revoked = redis.call('HGET', REVOKED, token)
   if revoked then
@@ -102,11 +120,4 @@ local function tokens_of(worker)
   local members = redis.call('ZRANGEBYLEX', LEASES, '[' .. worker .. ' ', '(' .. worker .. '!')
   for _, member in ipairs(members) do tokens[#tokens + 1] = string.sub(member, #worker + 2) end
   return tokens
-end
-
--- Ready again where it stood; the attempt is handed back. Cancelled instead, if that was asked for.
-local function release(id, queue, rank)
-  local reason = redis.call('HGET', CANCELS, id)
-  if reason then finish(id, queue, 'x', rank, 1, ',' .. reason)
-  else make_ready(id, queue, rank, (past_of(id).c or 0) > 0) end
 end

@@ -1,2 +1,2 @@
--- All schedules: name and text, in turn. A script, because drivers make what they like of a HGETALL.
-return redis.call('HGETALL', B .. 'schedules')
+-- The time, and all schedules: name and text, in turn.
+return { int(now), redis.call('HGETALL', B .. 'schedules') }

@@ -3,6 +3,7 @@
 write_though_full()
 if ARGV[2] == '1' then
   redis.call('SADD', PAUSED, ARGV[1])
+  hint('p ' .. ARGV[1])
 else
   redis.call('SREM', PAUSED, ARGV[1])
   hint('r ' .. ARGV[1])

@@ -1,4 +1,4 @@
--- In front of every script: the keys of the shard, the time, and what they all use.
+-- Begins every script: the keys of the shard, the time, and what all scripts use.
 -- KEYS[1] is the shard's base; all names are computed from it. No key has that name alone: see cluster/queue-shards.ts.
 local B = KEYS[1]
 local time = redis.call('TIME')
@@ -8,7 +8,8 @@ local now = math.floor(now_us / 1000)
 
 local JOBS, PAST, ATTEMPTS, ENDS = B .. 'jobs', B .. 'past', B .. 'attempts', B .. 'ends'
 local BATCH, MASK, LEASES, REVOKED = B .. 'batch', B .. 'mask', B .. 'leases', B .. 'revoked'
-local WORKERS, EXPIRY, CANCELS, COUNTS = B .. 'workers', B .. 'expiry', B .. 'cancels', B .. 'counts'
+local WORKERS, EXPIRY, AT_ONCE, COUNTS = B .. 'workers', B .. 'expiry', B .. 'at_once', B .. 'counts'
+local CANCELS, HEARD = B .. 'cancels', B .. 'heard'
 local UNIQUE, KEYED, LANES, QUEUES, PAUSED = B .. 'unique', B .. 'keyed', B .. 'lanes', B .. 'queues', B .. 'paused'
 -- One for all shards of a prefix.
 local CHANNEL = string.match(B, '^[^{]*') .. 'wake'
@@ -19,17 +20,25 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- A full Redis refuses only what may grow it as the first write of a script. This one never is refused, so that what
--- drains the queue goes through.
+-- Stops a script that finds the data of its shard broken. Redis keeps what the script has written before, so scripts
+-- check before they write; what is asserted after a write can only fail if a key was changed past these scripts.
+local function check(holds, ...)
+  if not holds then error('HFBROKEN ' .. table.concat({ ... }, ' ')) end
+end
+
+-- A full Redis refuses a script whose first write may need memory. It never refuses this write, so the scripts that drain
+-- queues begin with it.
 local function write_though_full()
   redis.call('HDEL', B .. 'void', '')
 end
 
--- Variadic in pieces: unpack has its limit, and a piece must be even for pairs.
+-- One variadic command, in pieces: unpack has a limit, and a piece must be even for pairs. Returns the sum of the replies.
 local function write_many(command, key, args)
+  local hits = 0
   for first = 1, #args, 1000 do
-    redis.call(command, key, unpack(args, first, math.min(first + 999, #args)))
+    hits = hits + redis.call(command, key, unpack(args, first, math.min(first + 999, #args)))
   end
+  return hits
 end
 
 local function read_many(key, fields)
@@ -42,12 +51,12 @@ local function read_many(key, fields)
   return values
 end
 
--- Whether a hash that few jobs are in has anything at all: most lookups are spared by this.
+-- Whether a hash has any entries. Few jobs have one in such hashes, so this saves most lookups.
 local function is_used(key)
   return redis.call('HLEN', key) > 0
 end
 
--- Best effort: a user who may not publish must not make a script fail half-way.
+-- Best effort: a missing permission to publish must not make a script fail half-way.
 local function hint(text)
   redis.pcall('PUBLISH', CHANNEL, text)
 end

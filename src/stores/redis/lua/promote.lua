@@ -1,4 +1,4 @@
--- Uses: jobs.
+-- Uses: jobs, waiting.
 -- Moves due jobs to where they can be claimed, the earliest first, no more than the limit.
 -- ARGV: limit.
 -- Answers: how many, and when the next one is due (in ms from now; empty: none).
@@ -14,9 +14,9 @@ table.sort(due, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[
 local promoted = math.min(limit, #due)
 for index = 1, promoted do
   local id, at, queue = unpack(due[index])
-  redis.call('ZREM', B .. 'delay:' .. queue, id)
+  leave(id, { key = B .. 'delay:' .. queue })
   local head_start = head_start_of(redis.call('HGET', JOBS, id))
-  make_ready(id, queue, at - head_start, (past_of(id).c or 0) > 0)
+  into_ready(queue, head_start, is_suspect(id), { int(at - head_start), id })
 end
 
 local next_at

@@ -1,4 +1,4 @@
--- Uses: jobs.
+-- Uses: jobs, by_id, final.
 -- Forgets finished jobs beyond their retention, the oldest first, no more than the limit.
 -- ARGV: limit, then for completed, dead and cancelled how long (ms) and how many (empty: all) are kept.
 -- Answers: how many.

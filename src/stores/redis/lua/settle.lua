@@ -19,27 +19,6 @@ local function check_positions(lease, first, count_of, worker)
   return table.concat(letters), open, args
 end
 
-local function ids_at(lease, positions)
-  local ids = {}
-  for index, position in ipairs(positions) do ids[index] = id_at(lease, position) end
-  return ids
-end
-
-local function drop_cancels(ids)
-  if is_used(CANCELS) then write_many('HDEL', CANCELS, ids) end
-end
-
--- Completed or dead, and nothing is kept.
-local function settle_forgotten(ids)
-  write_many('HDEL', JOBS, ids)
-  if is_used(PAST) then
-    write_many('HDEL', PAST, ids)
-    if is_used(ATTEMPTS) then write_many('HDEL', ATTEMPTS, ids) end
-  end
-  drop_cancels(ids)
-  free_keys(ids)
-end
-
 -- Ends the JSON of what this lease's worker completes.
 local function completed_by(lease)
   return ',' .. cjson.encode(lease.worker)
@@ -47,24 +26,15 @@ end
 
 -- Completed: `details` go on with their JSON.
 local function settle_completed(lease, positions, ids, details)
-  local scores = scores_of(lease)
-  local ends, finished = {}, {}
-  local at, by = int(now), completed_by(lease) .. ']'
-  for index, id in ipairs(ids) do
-    ends[2 * index - 1] = id
-    ends[2 * index] = '["c",' .. at .. ',' .. scores[positions[index] + 1] .. ',1' .. details[index] .. by
-    finished[2 * index - 1] = at
-    finished[2 * index] = id
+  local scores, by = scores_of(lease), completed_by(lease)
+  for index, position in ipairs(positions) do
+    details[index] = scores[position + 1] .. ',1' .. details[index] .. by
   end
-  write_many('HSET', ENDS, ends)
-  write_many('ZADD', B .. 'completed', finished)
-  count('completed', lease.queue, #ids)
-  drop_cancels(ids)
-  free_keys(ids)
+  into_final(ids, lease.queue, 'c', details)
 end
 
--- What an attempt leaves with its job: whether it counts, its error, its record.
-local function leave(id, counts, err, record, keep)
+-- Adds an attempt to the job's past: whether it counts, its error, its record.
+local function add_attempt(id, counts, err, record, keep)
   if not (counts or err or record) then return end
   local past = past_of(id)
   if counts then past.a = (past.a or 0) + 1 end
@@ -73,29 +43,51 @@ local function leave(id, counts, err, record, keep)
   write_past(id, past)
 end
 
+-- What each kind takes as its value.
+local VALUE_OF = { f = 'nil', c = 'string', r = 'number', s = 'number', l = 'nil', d = 'nil', x = 'string' }
+
+-- The details of a mixed settle, decoded and checked by their place in ARGV: all of them before anything is written, since
+-- a script that fails half-way keeps what it wrote. Answers what is wrong, or nil.
+local mixed = {}
+local function read_mixed(at)
+  for _ = 1, tonumber(ARGV[6]) do
+    local mode, size = ARGV[at + 1], tonumber(ARGV[at + 2])
+    local first = at + 3 + size
+    for place = first, mode == 'm' and first + size - 1 or 0 do
+      local is_json, detail = pcall(cjson.decode, ARGV[place])
+      local expected = is_json and type(detail) == 'table' and VALUE_OF[detail[1]]
+      if not expected then return 'HFREFUSED a settlement of an unknown kind' end
+      if type(detail[2] or nil) ~= expected then return 'HFREFUSED a settlement whose value is missing' end
+      mixed[place] = detail
+    end
+    at = mode == 'f' and first or first + size
+  end
+  return nil
+end
+
 -- `detail` is kind, value, error, record and how many records are kept; false for what is missing.
 local function settle_one(lease, id, rank, detail)
   local queue = lease.queue
   local kind, value, err, record, keep = unpack(detail)
-  if kind == 'f' then return settle_forgotten({ id }) end
+  if kind == 'f' then return erase({ id }) end
   local reason = (kind == 'r' or kind == 's') and redis.call('HGET', CANCELS, id)
   if reason then
-    leave(id, false, nil, record, keep)
+    add_attempt(id, false, nil, record, keep)
     return finish(id, queue, 'x', rank, 1, ',' .. reason)
   end
-  leave(id, kind == 'r', err, record, keep)
-  if kind == 'r' or kind == 's' then make_wait(id, queue, now + value)
+  add_attempt(id, kind == 'r', err, record, keep)
+  if kind == 'r' or kind == 's' then into_scheduled(id, queue, now + value)
   elseif kind == 'l' then release(id, queue, rank)
   elseif kind == 'd' then finish(id, queue, 'd', rank, 1, '')
   elseif kind == 'c' then finish(id, queue, 'c', rank, 1, value .. completed_by(lease))
-  else finish(id, queue, 'x', rank, 1, ',' .. value) end
+  elseif kind == 'x' then finish(id, queue, 'x', rank, 1, ',' .. value) end
 end
 
--- Each in its own way: `details` are JSON.
-local function settle_mixed(lease, positions, ids, details)
+-- Each in its own way; `places` say where in ARGV.
+local function settle_mixed(lease, positions, ids, places)
   local scores = scores_of(lease)
   for index, id in ipairs(ids) do
-    settle_one(lease, id, scores[positions[index] + 1], cjson.decode(details[index]))
+    settle_one(lease, id, scores[positions[index] + 1], mixed[places[index]])
   end
 end
 
@@ -113,14 +105,15 @@ local function settle_lease(at, worker)
   end
   local letters, positions, args = check_positions(lease, first, size, worker)
   if #positions == 0 then return letters, behind end
-  local ids, details = ids_at(lease, positions), {}
-  close(lease, positions)
-  count('running', lease.queue, -#positions)
+  local ids, details = end_positions(lease, positions), {}
   if mode == 'f' then
-    settle_forgotten(ids)
+    erase(ids)
     return letters, behind
   end
-  for index, arg in ipairs(args) do details[index] = ARGV[first + size + arg] end
+  for index, arg in ipairs(args) do
+    local place = first + size + arg
+    details[index] = mode == 'c' and ARGV[place] or place
+  end
   if mode == 'c' then settle_completed(lease, positions, ids, details)
   else settle_mixed(lease, positions, ids, details) end
   return letters, behind

@@ -1,14 +1,15 @@
--- Uses: jobs, leases.
--- Forgets a part of what has had its time: revoked tokens, keys that were held for a time, lanes that nobody uses.
--- ARGV: for each of the three where the sweep stands, then how long lanes are kept (ms).
--- Answers: where it stands now, and how many it forgot.
+-- Uses: jobs, leases, by_id.
+-- Forgets a part of what has had its time: revoked tokens, keys that were held for a time, lanes that nobody uses, and the
+-- ids of forgotten jobs in buckets that are mostly such ids.
+-- ARGV: for each of the four where the sweep stands, then how long lanes are kept (ms).
+-- Answers: where it stands now, and how many entries it forgot.
 write_though_full()
 local rules = {
   { REVOKED, function(text) return tonumber(string.match(text, '^%d+')) + DAY_MS end },
   { UNIQUE, function(text) return tonumber(string.match(text, ' (%d+)$') or math.huge) end },
   { LANES, function(text, lane)
-    -- What an outbox delivered must be recognised also after everybody was away for hours.
-    local kept = string.sub(lane, 1, 5) == 'fire:' and DAY_MS or tonumber(ARGV[4])
+    -- A job that was delivered from the outbox must be recognised even if no process ran for hours.
+    local kept = string.sub(lane, 1, 5) == 'fire:' and DAY_MS or tonumber(ARGV[5])
     return tonumber(string.match(text, '^%d+ (%d+)')) + kept
   end },
 }
@@ -23,4 +24,33 @@ for index, rule in ipairs(rules) do
   end
   cursors[index] = cursor
 end
+
+-- Leaves only the ids of jobs that are still there. Returns how many went.
+local function pack_bucket(key)
+  local kept, gone = {}, 0
+  for _, id in ipairs(ids_in(redis.call('GET', key))) do
+    if redis.call('HEXISTS', JOBS, id) == 1 then kept[#kept + 1] = id else gone = gone + 1 end
+  end
+  redis.call('SET', key, table.concat(kept))
+  return gone
+end
+
+local MOST_BUCKETS, MOST_IDS = 1000, 2000
+local function pack_buckets(from)
+  local buckets = redis.call('ZRANGEBYLEX', BUCKETS, from == '0' and '-' or '(' .. from, '+', 'LIMIT', 0, MOST_BUCKETS)
+  if #buckets == 0 then return '0' end
+  local looked = 0
+  for index, alive in ipairs(redis.call('HMGET', ALIVE, unpack(buckets))) do
+    local key = B .. 'ids:' .. buckets[index]
+    local size = redis.call('STRLEN', key) / ID_CHARS
+    if size > 2 * tonumber(alive) then
+      forgotten = forgotten + pack_bucket(key)
+      looked = looked + size
+      if looked >= MOST_IDS then return buckets[index] end
+    end
+  end
+  return #buckets == MOST_BUCKETS and buckets[#buckets] or '0'
+end
+
+cursors[4] = pack_buckets(ARGV[4])
 return { cursors, forgotten }

@@ -11,6 +11,7 @@ import type { Shard } from '../shards.ts'
 export interface RedisPulse {
   readonly url: string | null
   readonly connection: ClientOptions
+  readonly db: number
   readonly renew: Script
   /** Where workers are registered. */
   readonly control: Shard
@@ -42,10 +43,11 @@ export class RedisPulseLink implements PulseLink {
   }
 
   #newLine(): Line {
-    const { url, connection } = this.#pulse
+    const { url, connection, db } = this.#pulse
     return new Line({
       load: loadIoredis,
       url,
+      db,
       // For whoever wonders about one more connection in CLIENT LIST.
       connection: { ...connection, connectionName: 'holdfast-pulse' },
       clock: this.#clock,

@@ -8,7 +8,18 @@ import { withClient } from '../../../support/servers/client.ts'
 import type { TimedEvent } from '../../../support/recorded-store.ts'
 import { movesOf, type Entry, type SettlementOf } from './moves.ts'
 
-const TABLES = ['ready', 'scheduled', 'lease', 'dead', 'history', 'unique_key', 'worker', 'queue'] as const
+const TABLES = [
+  'ready',
+  'scheduled',
+  'lease',
+  'batch',
+  'dead',
+  'history',
+  'ended',
+  'unique_key',
+  'worker',
+  'queue',
+] as const
 
 const INSTALL = `
   create schema audit;

@@ -34,9 +34,7 @@ function answers(url: string): Pick<KillSite, 'held' | 'isRecovered' | 'inspect'
     held: (workers) =>
       run(
         url,
-        `select job.id, lease.token::int as token from holdfast.lease as lease
-         cross join lateral unnest(lease.ids) with ordinality as job (id, place)
-         where lease.worker = any ($1) and get_bit(lease.done, (job.place - 1)::integer) = 0`,
+        `select id, token::int as token from holdfast.packed_job where state = 'running' and worker = any ($1)`,
         [workers],
       ),
     async isRecovered(workers, jobs) {
@@ -44,9 +42,10 @@ function answers(url: string): Pick<KillSite, 'held' | 'isRecovered' | 'inspect'
         url,
         `select (select count(*) from holdfast.worker where id = any ($1))::int
            + (select count(*) from unnest($2::uuid[], $3::bigint[]) as held (id, token)
-              where not exists (select from holdfast.lease where held.id = any (ids) and lease.token > held.token)
-                and not exists (select from holdfast.history where id = held.id)
-                and not exists (select from holdfast.dead where id = held.id))::int as n`,
+              where not exists (
+                select from holdfast.get_job(held.id) as job
+                where job.state in ('completed', 'dead', 'cancelled') or (job.state = 'running' and job.token > held.token)
+              ))::int as n`,
         [workers, jobs.map(({ id }) => id), jobs.map(({ token }) => token)],
       )
       return left?.n === 0
@@ -57,7 +56,10 @@ function answers(url: string): Pick<KillSite, 'held' | 'isRecovered' | 'inspect'
         `select count(*) filter (where effect.fence is distinct from job.token)::int as "badEffects",
            coalesce(sum(effect.times - job.attempts), 0)::int as "repeatedEffects"
          from (
-           select id, token, coalesce((job::json ->> 2)::integer, 1) as attempts from holdfast.history where not cancelled
+           select id, token, attempt as attempts from (
+             select id, token, attempt, state from holdfast.job union all
+             select id, token, attempt, state from holdfast.packed_job
+           ) as every where state = 'completed'
          ) as job
          left join effect on effect.job = job.id`,
       )

@@ -20,18 +20,34 @@ export interface Entry {
 export type SettlementOf = (token: number, position: number) => SettlementType | undefined
 
 type Row = Readonly<Record<string, unknown>>
-type Body = readonly [
-  id: string,
-  name: string,
-  payload: string | null,
-  priority: number,
-  headStart: number,
-  maxAttempts: number,
-  maxCrashes: number,
-  key: string | null,
-  hold: number,
+/** What never changes while a job lives. */
+interface Body {
+  /** Null if it is in the table payload. */
+  readonly payload: string | null
+  readonly key: string | null
+  /** Null where the table does not say. */
+  readonly hold: number | null
+}
+
+/** As a batch holds a job, see schema/functions/packed_jobs.sql. */
+type Packed = readonly [
+  dueAt: number,
+  facts: readonly [id: string, name: string, priority: number, headStart: number],
+  attempt?: number,
+  crashes?: number,
+  createdAt?: number,
+  past?: unknown,
+  key?: string | null,
+  hold?: number | null,
 ]
-type Packed = readonly [dueAt: number, body: Body, attempt?: number, crashes?: number]
+
+/** What a claim took, by position. */
+interface Batch {
+  readonly queue: string
+  readonly ids: readonly string[]
+  readonly jobs: readonly Packed[]
+  readonly payloads: readonly string[]
+}
 
 /** A job in a table: where it stands, and how. */
 interface Place {
@@ -73,14 +89,19 @@ class Moves {
   readonly #settlementOf: SettlementOf
   readonly #places = new Map<string, Place>()
   readonly #keys = new Map<string, Key>()
+  readonly #batches = new Map<number, Batch>()
 
   constructor(settlementOf: SettlementOf) {
     this.#settlementOf = settlementOf
   }
 
   transaction(entries: readonly Entry[], t: number): TimedEvent[] {
-    for (const entry of entries) if (entry.relation === 'unique_key') this.#noteKey(entry)
-    const steps = entries.flatMap(stepsOf)
+    for (const entry of entries) {
+      if (entry.relation === 'unique_key') this.#noteKey(entry)
+      if (entry.relation === 'batch' && entry.new !== null)
+        this.#batches.set(entry.new['token'] as number, batchOf(entry.new))
+    }
+    const steps = entries.flatMap((entry) => stepsOf(entry, this.#batches))
     const left = new Map<string, Place[]>()
     for (const { way, job, place } of steps) {
       if (way === 'out') left.set(job, [...(left.get(job) ?? []), place])
@@ -99,8 +120,10 @@ class Moves {
   }
 
   /** One row of a job goes for each that comes: its place before, or the one it had a moment ago. */
-  #arrived({ job, place, statement }: Step, left: Map<string, Place[]>, t: number): TimedEvent {
+  #arrived({ job, place: row, statement }: Step, left: Map<string, Place[]>, t: number): TimedEvent {
     const before = this.#places.get(job) ?? null
+    // The table ended does not say how long a key is held.
+    const place = before !== null && row.body.hold === null ? withHold(row, before.body.hold) : row
     const leaving = left.get(job) ?? []
     const from = leaving.find((one) => isSame(one, before))
     if (before !== null && from === undefined)
@@ -142,7 +165,7 @@ class Moves {
       dueAt: now.dueAt,
       unique: this.#unique(job, now.body, t),
       ...(settlement === undefined ? {} : { settlement }),
-      ...(by === 'enqueue' || by === 'replace' ? { payload: now.body[2] ?? '' } : {}),
+      ...(by === 'enqueue' || by === 'replace' ? { payload: now.body.payload ?? '' } : {}),
     }
     return move
   }
@@ -152,13 +175,13 @@ class Moves {
   }
 
   #unique(job: string, body: Body, t: number): MoveEvent['unique'] {
-    const key = body[7]
+    const { key } = body
     if (key === null) return null
     const holder = this.#keys.get(key)
     const until = holder?.job === job ? earliest(holder.until ?? Infinity) : -Infinity
     // Keys are as the transaction left them: where it changed a job twice, the first change may have a hold that is over.
-    const timed = body[8] > 0 && until < Infinity
-    const hold = body[8] < 0 ? 'ready' : timed ? until - t : 'unfinished'
+    const timed = (body.hold ?? 0) > 0 && until < Infinity
+    const hold = (body.hold ?? 0) < 0 ? 'ready' : timed ? until - t : 'unfinished'
     return { key, hold, held: until > t }
   }
 }
@@ -179,66 +202,97 @@ const SETTLED_AS: Readonly<Record<State, SettlementType>> = {
   cancelled: 'cancelled',
 }
 
-function stepsOf({ relation, op, old, new: now, statement }: Entry): Step[] {
-  const by = statement ?? 'nothing of ours'
+function stepsOf(entry: Entry, batches: ReadonlyMap<number, Batch>): Step[] {
+  const { relation, op, old, new: now } = entry
+  const statement = entry.statement ?? 'nothing of ours'
   if (relation === 'lease') {
-    if (op === 'INSERT') return leaseSteps(now as Row, 'in', by, () => true)
+    if (op === 'INSERT') return packedSteps(now as Row, 'in', statement, batches, () => true)
     const before = (old as Row)['done'] as string
     const after = op === 'DELETE' ? before.replaceAll('0', '1') : ((now as Row)['done'] as string)
-    return leaseSteps(old as Row, 'out', by, (at) => before[at] === '0' && after[at] === '1')
+    return packedSteps(old as Row, 'out', statement, batches, (at) => before[at] === '0' && after[at] === '1')
+  }
+  if (relation === 'history') {
+    const has = (row: Row | null, at: number): boolean =>
+      row !== null && (row['mask'] === null || (row['mask'] as string)[at] === '1')
+    return [
+      ...(old === null
+        ? []
+        : packedSteps(old, 'out', statement, batches, (at) => has(old, at) && !has(now, at))),
+      ...(now === null
+        ? []
+        : packedSteps(now, 'in', statement, batches, (at) => has(now, at) && !has(old, at))),
+    ]
   }
   const placeIn = PLACES[relation]
   if (placeIn === undefined) return []
   return [
     ...(old === null
       ? []
-      : [{ way: 'out' as const, job: old['id'] as string, place: placeIn(old), statement: by }]),
+      : [{ way: 'out' as const, job: old['id'] as string, place: placeIn(old), statement }]),
     ...(now === null
       ? []
-      : [{ way: 'in' as const, job: now['id'] as string, place: placeIn(now), statement: by }]),
+      : [{ way: 'in' as const, job: now['id'] as string, place: placeIn(now), statement }]),
   ]
 }
 
-function leaseSteps(
+/** Rows of lease and history, which name positions of a batch. */
+function packedSteps(
   row: Row,
   way: Step['way'],
   statement: string,
+  batches: ReadonlyMap<number, Batch>,
   concerns: (at: number) => boolean,
 ): Step[] {
-  const { token, worker, queue, ids } = row as { token: number; worker: string; queue: string; ids: string[] }
-  const jobs = row['jobs'] as string[]
-  return ids.flatMap((job, position) => {
-    const packed = jobs[position]
-    if (packed === undefined || !concerns(position)) return []
-    const place = {
-      ...packedPlace('running', queue, JSON.parse(packed) as Packed),
-      lease: { token, worker, position },
-    }
-    return [{ way, job, place, statement }]
+  const { token, worker } = row as { token: number; worker: string }
+  const batch = batches.get(token)
+  if (batch === undefined) throw new Error(`The audit makes no sense: lease ${token} has no batch.`)
+  const isRunning = 'done' in row
+  return batch.ids.flatMap((job, position) => {
+    if (!concerns(position)) return []
+    const place = packedPlace(isRunning ? 'running' : 'completed', batch, position)
+    return [
+      { way, job, statement, place: isRunning ? { ...place, lease: { token, worker, position } } : place },
+    ]
   })
 }
 
+function batchOf(row: Row): Batch {
+  const { queue, ids, jobs, payloads } = row as Record<'queue' | 'jobs' | 'payloads', string> & {
+    ids: string[]
+  }
+  return { queue, ids, jobs: JSON.parse(`[${jobs}]`) as Packed[], payloads: payloads.split('\x1e') }
+}
+
+function packedPlace(state: State, batch: Batch, position: number): Place {
+  const packed = batch.jobs[position]
+  if (packed === undefined) throw new Error('The audit makes no sense: a batch has fewer jobs than ids.')
+  const [dueAt, [, , , headStart], attempt = 1, crashes = 0, , , key, hold] = packed
+  const body: Body = { payload: batch.payloads[position] || null, key: key ?? null, hold: hold ?? 0 }
+  return { state, queue: batch.queue, attempt, crashes, dueAt, rank: dueAt - headStart, body, lease: null }
+}
+
 const PLACES: Readonly<Record<string, (row: Row) => Place>> = {
-  ready: (row) => waitingPlace('ready', row),
-  scheduled: (row) => waitingPlace('scheduled', row),
-  dead: (row) => packedPlace('dead', row['queue'] as string, row['job'] as Packed),
-  history: (row) =>
-    packedPlace(
-      row['cancelled'] === true ? 'cancelled' : 'completed',
-      row['queue'] as string,
-      JSON.parse(row['job'] as string) as Packed,
-    ),
+  ready: (row) => placeOf('ready', row),
+  scheduled: (row) => placeOf('scheduled', row),
+  dead: (row) => placeOf('dead', row),
+  ended: (row) => placeOf(row['completed'] === true ? 'completed' : 'cancelled', row),
 }
 
-function waitingPlace(state: State, row: Row): Place {
-  const { queue, attempt, crashes, rank } = row as unknown as Place
-  const body = JSON.parse(row['body'] as string) as Body
-  return { state, queue, attempt, crashes, dueAt: row['due_at'] as number, rank, body, lease: null }
+/** A job that has a row of its own. */
+function placeOf(state: State, row: Row): Place {
+  const { queue, attempt, crashes } = row as unknown as Place
+  const dueAt = row['due_at'] as number
+  const [, , , headStart] = JSON.parse(row['facts'] as string) as Packed[1]
+  const body: Body = {
+    payload: row['payload'] as string | null,
+    key: row['unique_key'] as string | null,
+    hold: 'unique_hold' in row ? ((row['unique_hold'] as number | null) ?? 0) : null,
+  }
+  return { state, queue, attempt, crashes, dueAt, rank: dueAt - headStart, body, lease: null }
 }
 
-function packedPlace(state: State, queue: string, packed: Packed): Place {
-  const [dueAt, body, attempt = 1, crashes = 0] = packed
-  return { state, queue, attempt, crashes, dueAt, rank: dueAt - body[4], body, lease: null }
+function withHold(place: Place, hold: number | null): Place {
+  return { ...place, body: { ...place.body, hold } }
 }
 
 function isSame(one: Place, other: Place | null): boolean {
@@ -252,12 +306,12 @@ function byOf(statement: string, from: Place | null, to: Place | null): By {
     case 'enqueue_unique':
     case 'fire':
       if (from === null) return 'enqueue'
-      return from.body[2] === to?.body[2] ? 'reschedule' : 'replace'
+      return from.body.payload === to?.body.payload ? 'reschedule' : 'replace'
     case 'cycle':
       return to?.state === 'running' ? 'claim' : 'settle'
     case 'heartbeat':
       return 'release-stranger'
-    case 'place_orphans':
+    case 'settle_crashed':
       return 'rescue'
     case 'change':
       if (to === null) return 'discard'
@@ -276,7 +330,8 @@ function othersOf({ relation, op, statement, old, new: now }: Entry, t: number):
   const row = now ?? old
   if (relation === 'queue') {
     const { name: queue, paused } = row as { name: string; paused: boolean }
-    return [{ type: 'setting', t, queue, paused }]
+    // Its counts are rewritten all the time.
+    return paused === (old?.['paused'] ?? false) ? [] : [{ type: 'setting', t, queue, paused }]
   }
   if (relation !== 'worker') return []
   const { id: worker, expires_at: expiresAt } = row as { id: string; expires_at: number }

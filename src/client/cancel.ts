@@ -1,0 +1,74 @@
+/**
+ * Cancelling a job, so that no handler starts it afterwards. A waiting job is cancelled by the store. One that a worker
+ * has claimed may be running, or not started yet: the workers of this process are asked directly, others hear of it
+ * through the store and settle the job or report that the cancel took effect. `START_WITHIN_MS` after the store has
+ * written the cancel no worker starts the job anyway, so that is how long their word is waited for.
+ */
+import type { JobId } from '../job/ids.ts'
+import { sleep } from '../std/clock.ts'
+import { START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
+import type { Core } from './core.ts'
+
+/**
+ * `cancelled`: it never runs again. `requested`: it is running, and its signal fires; it is cancelled once its handler
+ * gives in, and completed if it completes before that. `too_late`: it had completed, failed for good or been cancelled.
+ */
+export type CancelResult = 'cancelled' | 'requested' | 'too_late'
+
+/** Some more, for clocks that do not run alike. */
+const WAIT_MS = START_WITHIN_MS + 200
+const FIRST_LOOK_MS = 2
+const LONGEST_LOOK_MS = 50
+
+export async function cancelJob(
+  core: Core,
+  id: JobId,
+  reason: string | null,
+): Promise<CancelResult | 'missing'> {
+  let tries = 0
+  const ask = (): Promise<CancelAnswer> =>
+    core.connection.persist(`cancel job ${id}`, (store) => {
+      tries++
+      return store.admin.cancel(id, reason)
+    })
+  const answer = await ask()
+  switch (answer) {
+    case 'cancelled':
+    case 'missing':
+      return answer
+    case 'final':
+      // The answer to an earlier try may have been lost.
+      return tries > 1 ? endOf(core, id) : 'too_late'
+    case 'requested':
+    case 'heard': {
+      const here = core.localWorkers.cancelled(id, reason)
+      if (here === 'running' || answer === 'heard') return 'requested'
+      const ended = await untilHeard(core, ask).catch(() => null)
+      if (ended === 'final') return endOf(core, id)
+      // It was not there any more: nothing is kept of jobs that end.
+      if (ended === 'missing') return here === 'dropped' ? 'cancelled' : 'too_late'
+      return here === 'dropped' ? 'cancelled' : 'requested'
+    }
+  }
+}
+
+/** Until the job is settled or its worker has reported the cancel; null if neither happened in time. */
+async function untilHeard(
+  { clock, connection }: Core,
+  ask: () => Promise<CancelAnswer>,
+): Promise<CancelAnswer | null> {
+  const untilMs = clock.monotonicMs() + WAIT_MS
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_LOOK_MS)) {
+    const leftMs = untilMs - clock.monotonicMs()
+    if (leftMs <= 0) return null
+    await sleep(clock, Math.min(pauseMs, leftMs), connection.closing)
+    const answer = await ask()
+    if (answer !== 'requested') return answer
+  }
+}
+
+/** What became of a job that ended while its cancel was under way. */
+async function endOf({ connection }: Core, id: JobId): Promise<CancelResult> {
+  const record = await connection.persist(`read job ${id}`, (store) => store.admin.get(id))
+  return record?.state === 'cancelled' ? 'cancelled' : 'too_late'
+}

@@ -1,0 +1,38 @@
+/**
+ * Whether the code that is running belongs to the transaction of a handler's `commit`. A call to the store from there that
+ * does not go through the transaction needs a second connection, while the transaction keeps the first: a few handlers
+ * that forget `{ tx }` would take the whole pool and wait for each other. So such calls are refused.
+ *
+ * Whatever `write` starts inherits this, also timers and promises that it leaves behind; they are free once the
+ * transaction is over. Work that Holdfast does later on behalf of others must not inherit it: see `outside`.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { HoldfastError } from '../errors.ts'
+
+export class InsideCommit {
+  readonly #scope = new AsyncLocalStorage<{ open: boolean } | undefined>()
+
+  /** Runs `write` as the inside of a transaction, which ends with it. */
+  async run<T>(write: () => Promise<T>): Promise<T> {
+    const scope = { open: true }
+    try {
+      return await this.#scope.run(scope, write)
+    } finally {
+      scope.open = false
+    }
+  }
+
+  /** Runs `work` as if it had been called from elsewhere, and with it all that it starts. */
+  outside<T>(work: () => T): T {
+    return this.#scope.getStore() === undefined ? work() : this.#scope.run(undefined, work)
+  }
+
+  /** `doing` completes "could not …". */
+  refuse(doing: string): void {
+    if (this.#scope.getStore()?.open !== true) return
+    throw new HoldfastError(
+      'HF_INSIDE_TRANSACTION',
+      `Could not ${doing} inside commit() without its transaction.`,
+    )
+  }
+}

@@ -1,0 +1,114 @@
+/** Counts of queues come from deltas: after any number of concurrent changes they equal a recount of the tables. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freshDatabase, sharedPostgres, type Database } from '../../../test/support/servers/database.ts'
+import { systemClock } from '../../std/clock.ts'
+import { systemRandom } from '../../std/random.ts'
+import { COMPLETED, failure, newFlushId, newJob, newWorkerId, retry } from '../conformance/support.ts'
+import type { Store } from '../store.ts'
+import type { Settlement } from '../../job/settlement.ts'
+import type { Executor } from './executor.ts'
+import { readNames } from './names.ts'
+import { pgExecutor } from './pg/pg-executor.ts'
+import { sqlStore } from './sql-store.ts'
+
+let database: Database
+let executor: Executor
+let store: Store
+
+beforeAll(async () => {
+  database = await freshDatabase(sharedPostgres(18))
+  executor = pgExecutor({ connectionString: database.url, connections: 6 })
+  const names = readNames({})
+  const parts = { kind: 'postgres' as const, names, clock: systemClock, random: systemRandom }
+  store = sqlStore({ ...parts, executor, migrate: true })
+  await store.open()
+})
+
+afterAll(async () => {
+  await store.close()
+  await database.drop()
+})
+
+const RECOUNT = `select queue, state, count(*)::integer as count from (
+    select queue, state from holdfast.job union all select queue, state from holdfast.packed_job
+  ) as job group by queue, state order by queue, state`
+
+async function recount(): Promise<Record<string, Record<string, number>>> {
+  const rows = await executor.query<{ queue: string; state: string; count: number }>(
+    { name: 'recount', text: RECOUNT },
+    [],
+  )
+  const counts: Record<string, Record<string, number>> = {}
+  for (const { queue, state, count } of rows) (counts[queue] ??= {})[state] = count
+  return counts
+}
+
+async function counted(): Promise<Record<string, Record<string, number>>> {
+  const queues = await store.admin.queues()
+  return Object.fromEntries(
+    queues.map(({ queue, counts }) => [
+      queue,
+      Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0)),
+    ]),
+  )
+}
+
+const OUTCOMES: readonly Settlement[] = [
+  COMPLETED,
+  COMPLETED,
+  retry(0),
+  { type: 'dead', error: failure('no') },
+  { type: 'release' },
+  { type: 'cancelled', reason: null },
+  { type: 'snooze', delayMs: 50, error: null },
+]
+
+async function work(round: number): Promise<void> {
+  const worker = newWorkerId()
+  await store.register(worker, 60_000)
+  const queue = `q${round % 2}`
+  for (let turn = 0; turn < 12; turn++) {
+    const jobs = Array.from({ length: 20 }, (_, at) =>
+      newJob({ queue, due: { inMs: at % 4 === 0 ? 20 : 0 } }),
+    )
+    await store.enqueue({ id: newFlushId(), jobs })
+    const { leases } = await store.cycle({ worker, settle: [], claim: { queue, limit: 15, suspects: true } })
+    const settle = leases.flatMap(({ token, jobs: held }) =>
+      held.map((_, position) => ({
+        token,
+        position,
+        settlement: OUTCOMES[(position + turn) % OUTCOMES.length]!,
+        runMs: 1,
+        forget: position % 5 === 0,
+      })),
+    )
+    await store.cycle({ worker, settle: settle.slice(0, 9), claim: null })
+    await store.cycle({ worker, settle: settle.slice(9), claim: null })
+    await store.admin.cancel(jobs[turn]!.id, null)
+    await store.upkeep.promote(50)
+    if (turn % 5 === 0) await store.admin.change({ states: ['dead'] }, { type: 'replay' }, 3, null)
+    if (turn % 6 === 0)
+      await store.admin.change({ states: ['completed', 'cancelled'] }, { type: 'discard' }, 5, null)
+  }
+  await executor.query({ name: 'compact', text: 'select holdfast.compact_counts(50)' }, [])
+}
+
+test(
+  'at rest the counts equal a recount, before and after they are compacted',
+  { timeout: 60_000 },
+  async () => {
+    await Promise.all([1, 2, 3, 4, 5].map(work))
+    expect(await counted()).toEqual(await recount())
+    for (let left = 1; left > 0;) {
+      const [row] = await executor.query<{ n: number }>(
+        { name: 'compacted', text: 'select holdfast.compact_counts(200) as n' },
+        [],
+      )
+      left = row?.n ?? 0
+    }
+    expect(await counted()).toEqual(await recount())
+    const lost = { completedMs: 0, deadMs: 0, cancelledMs: 0, maxCompleted: 3, maxDead: 3, maxCancelled: 3 }
+    await store.upkeep.prune(lost, 7)
+    expect(await counted()).toEqual(await recount())
+  },
+)

@@ -1,0 +1,124 @@
+/** Where claims look. A job that no wake-up told of must be within some look soon, whatever the looks cost. */
+import { describe, expect, test } from 'vitest'
+import { Lanes, type Look } from './lanes.ts'
+
+const QUEUE = 'default'
+const START_MS = 1_700_000_000_000
+const HEAD_START_MS = 300_000
+const LANE = 5
+/** Between two looks of a busy worker. */
+const EVERY_MS = 50
+
+/** A queue whose worker claims a fresh job every time, so its mark is always close to the present. */
+class Busy {
+  monotonicMs = 0
+  readonly lanes = new Lanes({ monotonicMs: () => this.monotonicMs })
+
+  get storeMs(): number {
+    return START_MS + this.monotonicMs
+  }
+
+  turn(costMs: (look: Look) => number): Look {
+    const look = this.lanes.look(QUEUE, true, false)
+    const tookMs = costMs(look)
+    this.monotonicMs += tookMs
+    this.lanes.answered(QUEUE, look, tookMs)
+    this.lanes.taken(QUEUE, LANE, this.storeMs - HEAD_START_MS, HEAD_START_MS, look)
+    this.lanes.sawTime(this.storeMs)
+    this.monotonicMs += EVERY_MS
+    return look
+  }
+
+  /** How long it takes until a look includes the rank. */
+  findsAfterMs(lane: number, rank: number, costMs: (look: Look) => number): number {
+    const startMs = this.monotonicMs
+    while (this.monotonicMs - startMs < 3_600_000)
+      if (covers(this.turn(costMs), lane, rank)) return this.monotonicMs - startMs
+    return Infinity
+  }
+}
+
+function covers({ lanes, from, to }: Look, lane: number, rank: number): boolean {
+  return lanes.some((one, at) => one === lane && from[at]! <= rank && rank < to[at]!)
+}
+
+const ranks = (busy: Busy): number[] => [
+  busy.storeMs - HEAD_START_MS - 2_000,
+  busy.storeMs - HEAD_START_MS - 60_000,
+  busy.storeMs - HEAD_START_MS - 3_600_000,
+  0,
+  -1e14,
+]
+
+/** How much of the hour before the mark a look sweeps. */
+function sweptShare({ lanes, from, to }: Look): number {
+  const at = lanes.findIndex((lane, place) => lane === LANE && to[place]! < 1e15)
+  const mark = Math.max(...from.filter((_, place) => lanes[place] === LANE))
+  return at < 0 ? 0 : Math.max(0, to[at]! - Math.max(from[at]!, mark - 3_600_000)) / 3_600_000
+}
+
+const COSTS: readonly (readonly [name: string, costMs: (look: Look) => number, withinMs: number])[] = [
+  ['a fast server', () => 1, 5_000],
+  ['a server that is far away', () => 40, 5_000],
+  ['a slow server', () => 200, 30_000],
+  ['sweeps that read many dead rows', ({ sweep }) => (sweep ? 60 : 1), 30_000],
+  ['dead rows of the last hour, a second to read', (look) => 1 + 1_000 * sweptShare(look), 30_000],
+]
+
+describe('a job below the mark that no wake-up told of', () => {
+  test.for(COSTS)('is found soon: %s', ([, costMs, withinMs]) => {
+    const busy = new Busy()
+    for (let turn = 0; turn < 2_000; turn++) busy.turn(costMs)
+    for (const rank of ranks(busy))
+      expect(busy.findsAfterMs(LANE, rank, costMs), `rank ${rank}`).toBeLessThan(withinMs)
+    expect(busy.findsAfterMs(3, ranks(busy)[0]!, costMs), 'in a lane of which nothing is known').toBeLessThan(
+      withinMs,
+    )
+  })
+
+  test('is found soon although the head start of the lane changes all the time', () => {
+    const busy = new Busy()
+    const costMs = ({ sweep }: Look): number => (sweep ? 60 : 1)
+    for (let turn = 0; turn < 2_000; turn++) busy.turn(costMs)
+    for (const rank of ranks(busy)) {
+      const startMs = busy.monotonicMs
+      for (let turn = 0; !covers(busy.turn(costMs), LANE, rank); turn++) {
+        const headStartMs = turn % 2 === 0 ? 0 : HEAD_START_MS
+        const look = busy.lanes.look(QUEUE, true, false)
+        busy.lanes.taken(QUEUE, LANE, busy.storeMs - headStartMs, headStartMs, look)
+        expect(busy.monotonicMs - startMs, `rank ${rank}`).toBeLessThan(60_000)
+      }
+    }
+  })
+
+  test('is in the first look after wake-ups may have been lost', () => {
+    const busy = new Busy()
+    const costMs = ({ sweep }: Look): number => (sweep ? 60 : 1)
+    for (let turn = 0; turn < 2_000; turn++) busy.turn(costMs)
+    busy.lanes.sweepSoon()
+    const look = busy.lanes.look(QUEUE, true, false)
+    for (const rank of ranks(busy)) expect(covers(look, LANE, rank), `rank ${rank}`).toBe(true)
+  })
+})
+
+describe('a wake-up', () => {
+  /** Without what a sweep may happen to add. */
+  const mark = ({ lanes, from }: Look): number =>
+    Math.max(...from.filter((_, place) => lanes[place] === LANE))
+
+  test('that overtakes the answer of a claim is not forgotten', () => {
+    const busy = new Busy()
+    for (let turn = 0; turn < 10; turn++) busy.turn(() => 1)
+    const rank = busy.storeMs - HEAD_START_MS - 60_000
+    const look = busy.lanes.look(QUEUE, true, false)
+    busy.lanes.lower(QUEUE, LANE, rank)
+    busy.lanes.taken(QUEUE, LANE, busy.storeMs - HEAD_START_MS, HEAD_START_MS, look)
+    const next = busy.lanes.look(QUEUE, true, false)
+    expect(mark(next), 'after an answer with jobs').toBe(rank)
+    busy.lanes.empty(QUEUE, look)
+    const last = busy.lanes.look(QUEUE, true, false)
+    expect(mark(last), 'after an empty answer').toBe(rank)
+    busy.lanes.empty(QUEUE, last)
+    expect(mark(busy.lanes.look(QUEUE, true, false)), 'once it was looked for').toBeGreaterThan(rank)
+  })
+})

@@ -1,0 +1,104 @@
+/** The main thread listens on the heartbeat thread's connection: the thread's side of `LentWire` in `pg/wire.ts`. */
+import type { MessagePort } from 'node:worker_threads'
+import { HoldfastError } from '../../../errors.ts'
+import { asError } from '../../../std/clock.ts'
+import type { OwnClient, PgNotice } from '../pg/driver.ts'
+import type { Session } from '../pg/session.ts'
+import { explain } from '../server-errors.ts'
+import { ANSWER_MS, type FromLender, type ToLender } from '../pg/wire.ts'
+
+/** Notices that wait while the main thread reads none. Beyond that it is told of a gap instead. */
+const MOST_HELD = 1_000
+
+export class Loan {
+  readonly #port: MessagePort
+  #session: Session<OwnClient> | undefined
+  #held: PgNotice[] = []
+  #missed = false
+  /** Notices are under way to the main thread, which has not said yet that it has read them. */
+  #unread = false
+  #ended = false
+
+  constructor(port: MessagePort) {
+    this.#port = port
+    port.on('message', (message: ToLender) => {
+      if (message.type === 'run') void this.#run(message.id, message.text)
+      else this.#read()
+    })
+    port.on('close', () => this.#close())
+    this.#post({ type: 'hello' })
+  }
+
+  async serve(session: Session<OwnClient>): Promise<void> {
+    if (this.#ended) return
+    this.#session = session
+    try {
+      // What a loan before this one left behind.
+      await session.run({ text: 'unlisten *' }, ANSWER_MS)
+      this.#post({ type: 'open' })
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  fail(thrown: unknown): void {
+    const error = asError(explain(thrown))
+    const code = error instanceof HoldfastError ? error.code : 'HF_STORE_UNREACHABLE'
+    // Without the package in the thread, the main thread does better with a connection of its own.
+    if (code !== 'HF_BAD_STORE') this.#post({ type: 'failed', code, why: error.message })
+    this.end()
+  }
+
+  hear(session: Session<OwnClient>, { channel, payload }: PgNotice): void {
+    if (session !== this.#session) return
+    this.#held.push({ channel, payload })
+    if (this.#held.length > MOST_HELD) {
+      this.#held = []
+      this.#missed = true
+    }
+    this.#send()
+  }
+
+  lost(session: Session<OwnClient>): void {
+    if (session === this.#session) this.end()
+  }
+
+  /** For good; what was listened to is left to the next loan. */
+  end(): void {
+    this.#ended = true
+    this.#port.close()
+  }
+
+  /** The main thread does not listen any more. */
+  #close(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#session?.run({ text: 'unlisten *' }, ANSWER_MS).catch(() => undefined)
+  }
+
+  async #run(id: number, text: string): Promise<void> {
+    const error = await this.#session?.run({ text }, ANSWER_MS).then(
+      () => null,
+      (thrown: unknown) => asError(thrown).message,
+    )
+    this.#post({ type: 'answer', id, error: error ?? null })
+  }
+
+  #read(): void {
+    this.#unread = false
+    this.#send()
+  }
+
+  /** One message at a time: while the main thread is busy, what comes is gathered, and its event loop is not flooded. */
+  #send(): void {
+    if (this.#unread || (this.#held.length === 0 && !this.#missed)) return
+    this.#unread = true
+    this.#post({ type: 'notices', notices: this.#held, missed: this.#missed })
+    this.#held = []
+    this.#missed = false
+  }
+
+  #post(message: FromLender): void {
+    this.#port.postMessage(message)
+  }
+}

@@ -1,0 +1,126 @@
+-- Claims. Locks are taken in one order everywhere: worker, leases by token, waiting jobs, unique keys.
+
+-- Whether claims may take from the queue. A pause waits for the claims under way, so that none comes after its answer.
+-- A function of its own, because locking and looking must not share a snapshot.
+create function holdfast.queue_is_open(p_queue text) returns boolean language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock_shared('holdfast.queue'::regclass::oid::integer, hashtext(p_queue));
+  return not exists (select from holdfast.queue as queue where queue.name = p_queue and queue.paused);
+end $$;
+
+-- Takes the jobs of lowest rank, at most p_limit: the plain ones under one lease, and a crash suspect, at most one per
+-- claim, under a lease of its own. p_lanes, p_from and p_to say where to look: in which lanes, from which rank on and up to which rank,
+-- exclusive; a lane may be listed several times. Returns the leases
+-- as holdfast.grant_lease writes them, separated by U+001C; an empty text if there is nothing to claim.
+create function holdfast.claim(p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[])
+returns text language plpgsql as $$
+declare
+  v_now bigint;
+  v_lanes smallint[];
+  v_lows bigint[];
+  v_highs bigint[];
+  v_places tid[];
+  v_taken record;
+  v_leases text[] := '{}';
+begin
+  if p_limit < 1 or not holdfast.queue_is_open(p_queue) then return ''; end if;
+  v_now := holdfast.now_ms();
+  -- Most lanes are empty, and a look at each is cheap. If only one has jobs, it is read once, with the whole limit.
+  select array_agg(here.lane), array_agg(here.low), array_agg(here.high) into v_lanes, v_lows, v_highs
+  from unnest(p_lanes, p_from, p_to) as here (lane, low, high)
+  cross join lateral (
+    select from holdfast.ready as ready
+    where ready.queue = p_queue and ready.lane = here.lane and ready.rank >= here.low and ready.rank < here.high
+    order by ready.rank, ready.id limit 1
+  ) as first;
+  if v_lanes is null then return ''; end if;
+  if cardinality(v_lanes) = 1 and v_lanes[1] <> 10 then
+    select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
+      string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed, bool_or(job.payload = '') as apart,
+      min(job.name) as first_name, max(job.name) as last_name
+    into v_taken
+    from (
+      select ready.ctid as place, ready.id, ready.name, ready.unique_key is not null as keyed,
+        coalesce(ready.payload, '') as payload,
+        case when ready.attempt = 0 and ready.past is null and ready.unique_key is null
+            and ready.created_at = ready.due_at then '[' || ready.due_at || ',' || ready.facts || ']'
+          else holdfast.pack_job(ready.due_at, ready.facts, ready.attempt + 1, ready.crashes, ready.created_at, ready.past,
+            ready.unique_key, ready.unique_hold) end as job
+      from holdfast.ready as ready
+      where ready.queue = p_queue and ready.lane = v_lanes[1] and ready.rank >= v_lows[1] and ready.rank < v_highs[1]
+      order by ready.rank, ready.id limit p_limit
+      for update skip locked
+    ) as job;
+    return holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs, v_taken.payloads,
+      v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
+  end if;
+
+  v_places := holdfast.lock_by_rank(p_queue, p_limit, v_lanes, v_lows, v_highs);
+  for v_taken in
+    select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
+      string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed, bool_or(job.payload = '') as apart,
+      min(job.name) as first_name, max(job.name) as last_name
+    from (
+      select ready.ctid as place, ready.id, ready.lane, ready.name, ready.unique_key is not null as keyed,
+        coalesce(ready.payload, '') as payload,
+        holdfast.pack_job(ready.due_at, ready.facts, ready.attempt + 1, ready.crashes, ready.created_at, ready.past,
+          ready.unique_key, ready.unique_hold) as job
+      from holdfast.ready as ready where ready.ctid = any (v_places)
+      order by ready.rank, ready.id
+    ) as job
+    group by job.lane = 10
+  loop
+    v_leases := v_leases || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs,
+      v_taken.payloads, v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
+  end loop;
+  return array_to_string(v_leases, E'\x1c');
+end $$;
+
+-- Locks the jobs of lowest rank among several lanes and returns their places. At most one is a suspect.
+create function holdfast.lock_by_rank(
+  p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[]
+) returns tid[] language plpgsql as $$
+declare
+  v_places tid[] := '{}';
+  v_wanted bigint;
+  v_got tid[];
+begin
+  -- Others may lock jobs between the look and the lock, so that fewer are locked than were wanted: then again, for the rest.
+  for v_try in 1 .. 5 loop
+    with wanted as materialized (
+      -- How many of each lane, without locks, so that the lanes share the limit by rank.
+      select best.lane, best.low, best.high, count(*)::integer as size
+      from (
+        select lanes.lane, lanes.low, lanes.high
+        from unnest(p_lanes, p_from, p_to) as lanes (lane, low, high)
+        cross join lateral (
+          select ready.rank, ready.id from holdfast.ready as ready
+          where ready.queue = p_queue and ready.lane = lanes.lane and ready.rank >= lanes.low
+            and ready.rank < lanes.high and (v_try = 1 or ready.ctid <> all (v_places))
+          order by ready.rank, ready.id
+          limit case when lanes.lane = 10 then 1 else p_limit end
+        ) as first
+        -- A claim that came too late for a suspect does not look for another one.
+        where v_try = 1 or lanes.lane <> 10
+        order by first.rank, first.id
+        limit p_limit - cardinality(v_places)
+      ) as best
+      group by best.lane, best.low, best.high
+    ), locked as (
+      select job.place
+      from wanted
+      cross join lateral (
+        select ready.ctid as place from holdfast.ready as ready
+        where ready.queue = p_queue and ready.lane = wanted.lane and ready.rank >= wanted.low
+          and ready.rank < wanted.high and (v_try = 1 or ready.ctid <> all (v_places))
+        order by ready.rank, ready.id
+        limit wanted.size
+        for update skip locked
+      ) as job
+    )
+    select (select sum(wanted.size) from wanted), array_agg(locked.place) into v_wanted, v_got from locked;
+    v_places := v_places || v_got;
+    exit when v_wanted is null or cardinality(v_places) >= p_limit or cardinality(v_got) >= v_wanted;
+  end loop;
+  return v_places;
+end $$;

@@ -1,0 +1,47 @@
+-- Settles, then claims, so that what is released here can be claimed here. Either part may be empty (p_leases or p_queue
+-- null). Returns one text: 'a' if the worker is alive, otherwise 'd', and behind it what holdfast.settle returned; then, behind
+-- U+001C, what holdfast.claim returned.
+--
+-- A call that only claims does not wait for the disk. If the server crashes in the next moments, the claim never happened and
+-- its jobs start again, which at-least-once allows. Its token is never used again, see holdfast.skip_lost_tokens. With
+-- any other setting of synchronous_commit than 'on', claims wait as everything else does.
+create function holdfast.cycle(
+  p_worker uuid, p_leases bigint[], p_masks text[], p_kinds text[], p_delays bigint[], p_run_ms integer[],
+  p_details text[], p_dropped boolean[], p_records text[], p_forget boolean, p_queue text, p_limit integer,
+  p_lanes smallint[], p_from bigint[], p_to bigint[]
+) returns text language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_alive boolean;
+  v_settled text := '';
+begin
+  if p_leases is null and current_setting('synchronous_commit') = 'on' then
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+  perform from holdfast.worker as worker where worker.id = p_worker for key share;
+  v_alive := found;
+  if p_leases is not null then
+    v_settled := holdfast.settle(p_worker, p_leases, p_masks, p_kinds, p_delays, p_run_ms, p_details, p_dropped, p_records,
+      p_forget);
+  end if;
+  if not v_alive then return 'd' || v_settled; end if;
+  if p_queue is null then return 'a' || v_settled; end if;
+  perform from holdfast.server_up;
+  if not found then perform holdfast.skip_lost_tokens(); end if;
+  return 'a' || v_settled || E'\x1c' || holdfast.claim(p_worker, p_queue, p_limit, p_lanes, p_from, p_to);
+end $$;
+
+-- The first claim after a crash of the server. A recovery may put the sequence of tokens back behind tokens that claims took
+-- shortly before the crash. A million more is beyond all of them. Others wait for this transaction, which does wait for the
+-- disk: the next crash must not undo the skip.
+create function holdfast.skip_lost_tokens() returns void language plpgsql as $$
+begin
+  insert into holdfast.server_up default values on conflict (one) do nothing;
+  if not found then return; end if;
+  perform set_config('synchronous_commit', 'local', true);
+  -- Every token up to the highest one that is there reached the disk.
+  insert into holdfast.lost_tokens (after_token, before_token)
+  select greatest(
+      (select max(lease.token) from holdfast.lease as lease), (select max(batch.token) from holdfast.batch as batch), 0
+    ), setval('holdfast.lease_token', nextval('holdfast.lease_token') + 1000000);
+end $$;

@@ -1,0 +1,15 @@
+-- Fires one tick of a schedule: moves the schedule on and enqueues the tick's job, once. p_job as holdfast.enqueue_unique
+-- takes it.
+create function holdfast.fire(p_id text, p_tick bigint, p_next bigint, p_job json) returns text language plpgsql as $$
+declare
+  v_last bigint;
+begin
+  select schedule.last_tick into v_last from holdfast.schedule as schedule where schedule.id = p_id for update;
+  if not found then return 'missing'; end if;
+  -- A last tick in the future was fired by a clock that has been put back since: it must not silence the schedule.
+  if p_tick = v_last or (p_tick < v_last and v_last <= holdfast.now_ms()) then return 'already'; end if;
+  update holdfast.schedule as schedule set last_tick = p_tick, next_tick = p_next where schedule.id = p_id;
+  -- The job's own id serves as the flush id: this step happens only once.
+  perform holdfast.enqueue_unique((p_job ->> 'id')::uuid, json_build_array(p_job));
+  return 'fired';
+end $$;

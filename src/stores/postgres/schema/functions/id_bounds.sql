@@ -1,0 +1,15 @@
+-- Ids are UUIDv7: the first 48 bits are milliseconds. Nothing depends on that but speed.
+create function holdfast.id_ms(p_id uuid) returns bigint language sql immutable parallel safe as $$
+  select ('x' || lpad(replace(left(p_id::text, 13), '-', ''), 16, '0'))::bit(64)::bigint
+$$;
+
+-- The smallest id of a millisecond, within what an id can hold.
+create function holdfast.id_at(p_ms bigint) returns uuid language sql immutable parallel safe as $$
+  select (lpad(to_hex(least(greatest(p_ms, 0), 281474976710655)), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+-- How far the ids of one batch may lie apart, see holdfast.grant_lease: a batch that contains an id has its high bound
+-- below the id plus this, and its low bound above the id minus this.
+create function holdfast.batch_span_ms() returns bigint language sql immutable parallel safe as $$
+  select 120001::bigint
+$$;

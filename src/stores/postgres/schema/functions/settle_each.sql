@@ -1,0 +1,125 @@
+-- What happened to a job, with one more record of an attempt: p_record is [how many records stay, record].
+create function holdfast.with_record(p_past jsonb, p_record text) returns jsonb language plpgsql immutable as $$
+declare
+  v_record constant jsonb := p_record;
+  v_attempts jsonb := coalesce(p_past -> 'attempts', '[]') || (v_record -> 1);
+begin
+  while jsonb_array_length(v_attempts) > (v_record ->> 0)::integer loop
+    v_attempts := v_attempts - 0;
+  end loop;
+  return coalesce(p_past, '{}') || jsonb_build_object('attempts', v_attempts);
+end $$;
+
+-- The general settle of one lease, for positions that do not all end alike. p_mask says which positions the lists speak of,
+-- from p_start on; p_fresh, which of them are still open. p_crashes, if given, is how many workers each job has lost by now.
+create function holdfast.settle_each(
+  p_lease holdfast.lease, p_mask varbit, p_fresh varbit, p_start integer, p_kinds text[], p_delays bigint[],
+  p_run_ms integer[], p_details text[], p_dropped boolean[], p_records text[], p_crashes integer[]
+) returns void language plpgsql as $$
+declare
+  v_now constant bigint := holdfast.now_ms();
+  v_size constant integer := length(p_lease.done);
+  v_unknown text;
+  v_all record;
+begin
+  v_unknown := (
+    select kind from unnest(p_kinds) as kind
+    where kind not in ('completed', 'forget', 'retry', 'dead', 'snooze', 'release', 'cancelled') limit 1
+  );
+  if v_unknown is not null then raise exception 'unknown kind of settlement: %', v_unknown; end if;
+
+  with asked as (
+    select place, p_start + row_number() over (order by place) as number
+    from generate_series(0, v_size - 1) as place where get_bit(p_mask, place) = 1
+  ), fresh as materialized (
+    select asked.place, job.id, job.payload, p_delays[asked.number] as delay, p_run_ms[asked.number] as run_ms,
+      p_details[asked.number] as detail, coalesce(p_dropped[asked.number], false) as dropped, unpacked.due_at,
+      unpacked.facts, unpacked.attempt, coalesce(p_crashes[asked.number], unpacked.crashes) as crashes,
+      unpacked.created_at, unpacked.unique_key, unpacked.unique_hold, unpacked.name, unpacked.priority,
+      unpacked.head_start, coalesce(p_lease.said ? asked.place::text, false) or p_records[asked.number] is not null as has_said,
+      coalesce(get_bit(p_lease.strays, asked.place) = 1, false) as stray,
+      holdfast.past_after(unpacked.past, p_lease.said -> asked.place::text, p_records[asked.number]) as past,
+      p_lease.cancels -> asked.place::text ->> 'reason' as wish,
+      -- A requested cancel is not lost if the job would come back.
+      case when kind.kind in ('retry', 'snooze', 'release') and p_lease.cancels ? asked.place::text then 'wished'
+        else kind.kind end as kind
+    from asked
+    join holdfast.batch_jobs(p_lease.token, p_lease.claimed_at) as job on job.place = asked.place
+    cross join lateral holdfast.unpack_job(job.job) as unpacked
+    cross join lateral (select coalesce(p_kinds[asked.number], 'completed') as kind) as kind
+    where get_bit(p_fresh, asked.place) = 1
+  ), packed as materialized (
+    select fresh.* from fresh where fresh.kind = 'completed' and not fresh.stray and not fresh.has_said
+  ), history as (
+    insert into holdfast.history
+      (finished_at, token, claimed_at, worker, size, apart, queue, mask, run_ms, results, dropped)
+    select v_now, p_lease.token, p_lease.claimed_at, p_lease.worker, count(*), p_lease.apart, p_lease.queue,
+      holdfast.mask_of(v_size, array_agg(packed.place)), array_agg(packed.run_ms order by packed.place),
+      array_agg(packed.detail order by packed.place), array_agg(packed.dropped order by packed.place)
+    from packed having count(*) > 0
+  ), ended as (
+    insert into holdfast.ended (id, finished_at, due_at, created_at, attempt, crashes, run_ms, token, worker, completed,
+      result_dropped, queue, name, unique_key, past, facts, payload, result, reason)
+    select fresh.id, v_now, fresh.due_at, fresh.created_at, fresh.attempt, fresh.crashes, fresh.run_ms, p_lease.token,
+      p_lease.worker, fresh.kind = 'completed', fresh.dropped, p_lease.queue, fresh.name, fresh.unique_key, fresh.past,
+      fresh.facts, fresh.payload, case when fresh.kind = 'completed' then fresh.detail end,
+      case fresh.kind when 'cancelled' then fresh.detail when 'wished' then fresh.wish end
+    from fresh
+    where fresh.kind in ('cancelled', 'wished') or (fresh.kind = 'completed' and (fresh.stray or fresh.has_said))
+  ), dead as (
+    insert into holdfast.dead (id, finished_at, due_at, created_at, attempt, crashes, priority, head_start, queue, name,
+      fingerprint, unique_hold, unique_key, error, past, facts, payload)
+    select fresh.id, v_now, fresh.due_at, fresh.created_at, fresh.attempt, fresh.crashes, fresh.priority,
+      fresh.head_start, p_lease.queue, fresh.name, fresh.detail::jsonb ->> 'fingerprint', fresh.unique_hold,
+      fresh.unique_key, fresh.detail::jsonb, fresh.past, fresh.facts, fresh.payload
+    from fresh where fresh.kind = 'dead'
+  ), final as (
+    select holdfast.free_keys(array_agg(fresh.unique_key), array_agg(fresh.id)) from fresh
+    where fresh.unique_key is not null and fresh.kind not in ('retry', 'snooze', 'release') having count(*) > 0
+  ), forgotten as (
+    select holdfast.delete_payloads(array_agg(fresh.id)) from fresh
+    where fresh.payload is null and fresh.kind = 'forget' having count(*) > 0
+  )
+  -- The jobs that come back: a release keeps its place in the queue, and all but a retry hand their attempt back.
+  select count(*) filter (where fresh.kind = 'completed') as completed, count(*) filter (where fresh.kind = 'dead') as dead,
+    count(*) filter (where fresh.kind in ('cancelled', 'wished')) as cancelled, (select count(*) from packed) as packed,
+    (select count(*) from final) + (select count(*) from forgotten) as effects,
+    array_agg(fresh.id) filter (where fresh.comes_back) as ids,
+    array_agg(fresh.name) filter (where fresh.comes_back) as names,
+    array_agg(fresh.priority) filter (where fresh.comes_back) as priorities,
+    array_agg(fresh.head_start) filter (where fresh.comes_back) as head_starts,
+    array_agg(case when fresh.kind = 'release' then fresh.due_at else v_now + fresh.delay end)
+      filter (where fresh.comes_back) as dues,
+    array_agg(fresh.created_at) filter (where fresh.comes_back) as created,
+    array_agg(case when fresh.kind = 'retry' then fresh.attempt else fresh.attempt - 1 end)
+      filter (where fresh.comes_back) as attempts,
+    array_agg(fresh.crashes) filter (where fresh.comes_back) as crashes,
+    array_agg(fresh.unique_hold) filter (where fresh.comes_back) as holds,
+    array_agg(fresh.unique_key) filter (where fresh.comes_back) as keys,
+    array_agg(case when fresh.detail is null then fresh.past
+      else coalesce(fresh.past, '{}') || jsonb_build_object('error', fresh.detail::jsonb) end)
+      filter (where fresh.comes_back) as pasts,
+    array_agg(fresh.facts) filter (where fresh.comes_back) as facts,
+    array_agg(fresh.payload) filter (where fresh.comes_back) as payloads
+  into v_all
+  from (select fresh.*, fresh.kind in ('retry', 'snooze', 'release') as comes_back from fresh) as fresh;
+
+  if v_all.ids is not null then
+    perform holdfast.admit(v_now, v_all.ids, array[p_lease.queue], v_all.names, v_all.priorities, v_all.head_starts,
+      v_all.dues, v_all.created, v_all.attempts, v_all.crashes, v_all.holds, v_all.keys, v_all.pasts, v_all.facts,
+      v_all.payloads);
+  end if;
+  if v_all.completed + v_all.dead + v_all.cancelled > 0 then
+    insert into holdfast.count_change (queue, completed, dead, cancelled)
+    values (p_lease.queue, v_all.completed, v_all.dead, v_all.cancelled);
+  end if;
+  perform holdfast.end_positions(p_lease, p_fresh, v_all.packed > 0);
+end $$;
+
+-- What happened to a job by the time it is settled: what its handler reported outdoes what was there before.
+create function holdfast.past_after(p_past jsonb, p_said jsonb, p_record text) returns jsonb language sql immutable as $$
+  select case
+    when p_said is null and p_record is null then p_past
+    when p_record is null then coalesce(p_past, '{}') || p_said
+    else holdfast.with_record(coalesce(p_past, '{}') || coalesce(p_said, '{}'), p_record) end
+$$;

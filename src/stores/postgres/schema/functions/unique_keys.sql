@@ -1,0 +1,102 @@
+-- Unique keys. Locks are taken in one order, by claims and by enqueues: the waiting job first, then its key.
+
+-- Takes the key for a job, or returns the job that holds it.
+create function holdfast.take_key(p_key text, p_job uuid, p_hold bigint) returns uuid language plpgsql as $$
+declare
+  v_now constant bigint := holdfast.now_ms();
+  v_holder uuid;
+begin
+  loop
+    insert into holdfast.unique_key as held (key, job, until)
+    values (p_key, p_job, case when p_hold > 0 then v_now + p_hold end)
+    on conflict (key) do update set job = excluded.job, until = excluded.until where held.until <= v_now;
+    if found then return null; end if;
+    -- If the key was freed between the two statements, take it after all.
+    select held.job into v_holder from holdfast.unique_key as held where held.key = p_key;
+    if found then return v_holder; end if;
+  end loop;
+end $$;
+
+-- Frees the keys that these jobs hold until they are final.
+create function holdfast.free_keys(p_keys text[], p_jobs uuid[]) returns void language plpgsql as $$
+begin
+  delete from holdfast.unique_key as held
+  where held.key in (
+    select ended.key from unnest(p_keys, p_jobs) as ended (key, job)
+    join holdfast.unique_key as own on own.key = ended.key and own.job = ended.job and own.until is null
+  );
+end $$;
+
+-- Removes a waiting job, or returns null if it is not waiting. Waits for a claim, a promotion or an edit under way.
+create function holdfast.take_waiting(p_id uuid) returns holdfast.waiting language plpgsql as $$
+declare
+  v_job holdfast.waiting;
+begin
+  -- A job that somebody moved or changed meanwhile has another row, and is looked for again. Each round waits for one of
+  -- them at most, so all of them get their turn.
+  loop
+    delete from holdfast.ready as ready where ready.id = p_id
+    returning ready.id, ready.queue, ready.name, ready.priority, ready.due_at - ready.rank, ready.due_at, ready.created_at,
+      ready.attempt, ready.crashes, ready.unique_hold, ready.unique_key, ready.past, ready.facts, ready.payload
+    into v_job;
+    if found then
+      insert into holdfast.count_change (queue, ready) values (v_job.queue, -1);
+      return v_job;
+    end if;
+    delete from holdfast.scheduled as scheduled where scheduled.id = p_id
+    returning scheduled.id, scheduled.queue, scheduled.name, scheduled.priority, scheduled.head_start, scheduled.due_at,
+      scheduled.created_at, scheduled.attempt, scheduled.crashes, scheduled.unique_hold, scheduled.unique_key,
+      scheduled.past, scheduled.facts, scheduled.payload
+    into v_job;
+    if found then
+      insert into holdfast.count_change (queue, scheduled) values (v_job.queue, -1);
+      return v_job;
+    end if;
+    exit when not exists (select from holdfast.ready as ready where ready.id = p_id)
+      and not exists (select from holdfast.scheduled as scheduled where scheduled.id = p_id);
+  end loop;
+  return null;
+end $$;
+
+-- Puts a waiting job back, as it is or changed.
+create function holdfast.put_waiting(p_job holdfast.waiting) returns void language plpgsql as $$
+begin
+  perform holdfast.admit(holdfast.now_ms(), array[p_job.id], array[p_job.queue], array[p_job.name], array[p_job.priority],
+    array[p_job.head_start], array[p_job.due_at], array[p_job.created_at], array[p_job.attempt], array[p_job.crashes],
+    array[p_job.unique_hold], array[p_job.unique_key], array[p_job.past], array[p_job.facts], array[p_job.payload]);
+end $$;
+
+-- One job that met the holder of its key. Returns what became of it, or null if the holder has lost the key meanwhile,
+-- because it was claimed or its time was over: then the key may be free.
+create function holdfast.meet_holder(p_holder uuid, p_on_conflict text, p_job holdfast.waiting) returns text
+language plpgsql as $$
+declare
+  v_job holdfast.waiting;
+begin
+  v_job := holdfast.take_waiting(p_holder);
+  if v_job.id is null then
+    return case when exists (
+      select from holdfast.unique_key as held where held.key = p_job.unique_key and held.job = p_holder
+    ) then 'duplicate' end;
+  end if;
+  perform from holdfast.unique_key as held where held.key = p_job.unique_key and held.job = p_holder for update;
+  if not found then
+    perform holdfast.put_waiting(v_job);
+    return null;
+  end if;
+  if p_on_conflict = 'reschedule' then
+    v_job.due_at := p_job.due_at;
+    perform holdfast.put_waiting(v_job);
+    return 'rescheduled';
+  end if;
+  -- The holder keeps its id and its time of creation. Everything else is the new job's: it starts with all its attempts.
+  update holdfast.unique_key as held
+  set until = case when p_job.unique_hold > 0 then holdfast.now_ms() + p_job.unique_hold end
+  where held.key = p_job.unique_key;
+  if v_job.payload is null then perform holdfast.delete_payloads(array[p_holder]); end if;
+  p_job.facts := holdfast.facts_with(p_job.facts, p_holder, null, null);
+  p_job.id := p_holder;
+  p_job.created_at := v_job.created_at;
+  perform holdfast.put_waiting(p_job);
+  return 'replaced';
+end $$;

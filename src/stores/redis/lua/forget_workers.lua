@@ -1,0 +1,16 @@
+-- Uses: jobs, leases.
+-- Forgets workers that are expired and hold nothing.
+-- ARGV: the workers to forget; none for all.
+-- Answers: those that had not retired.
+write_though_full()
+local meant = {}
+for _, worker in ipairs(ARGV) do meant[worker] = true end
+local forgotten = {}
+for _, worker in ipairs(redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', now)) do
+  if (#ARGV == 0 or meant[worker]) and #tokens_of(worker) == 0 then
+    redis.call('ZREM', EXPIRY, worker)
+    redis.call('HDEL', AT_ONCE, worker)
+    if redis.call('HDEL', WORKERS, worker) == 1 then forgotten[#forgotten + 1] = worker end
+  end
+end
+return forgotten

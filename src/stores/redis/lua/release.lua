@@ -1,0 +1,8 @@
+-- Gives claimed jobs back, as a function.
+
+-- Makes the job ready again with the rank it had, and gives its attempt back. Cancels it instead if that was requested.
+local function release(id, queue, rank)
+  local reason = redis.call('HGET', CANCELS, id)
+  if reason then return finish(id, queue, 'x', rank, 1, ',' .. reason) end
+  into_ready(queue, head_start_of(redis.call('HGET', JOBS, id)), is_suspect(id), { rank, id })
+end

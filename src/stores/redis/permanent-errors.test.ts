@@ -1,0 +1,59 @@
+/** What a Redis says no to, and goes on saying no to until a person does something about it. */
+import { Redis } from 'ioredis'
+import { describe, expect, test, vi } from 'vitest'
+import { redisMissing } from '../../../test/support/servers/redis.ts'
+import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
+import { newFlushId, newJobs } from '../conformance/support.ts'
+import { redisStore } from './index.ts'
+import { explain } from './server-errors.ts'
+
+/** A disk that takes nothing: the server may not write where it is told to. */
+async function breakDisk(server: RedisServer): Promise<Redis> {
+  const redis = new Redis(server.url)
+  await redis.config('SET', 'dir', '/proc')
+  await redis.bgsave()
+  const failed = async (): Promise<void> =>
+    expect(await redis.info('persistence')).toContain('rdb_last_bgsave_status:err')
+  await vi.waitFor(failed, { timeout: 10_000, interval: 10 })
+  return redis
+}
+
+describe.skipIf(redisMissing() !== '')('a Redis', () => {
+  test('whose disk takes nothing is full, for now', async () => {
+    await using server = await startRedis({
+      settings: { save: '3600 1000000', 'enable-protected-configs': 'yes' },
+    })
+    const store = redisStore({ url: server.url, onNotice: () => undefined })
+    await store.open()
+    const redis = await breakDisk(server)
+    const flush = { id: newFlushId(), jobs: newJobs(1) }
+    await expect(store.enqueue(flush)).rejects.toMatchObject({
+      code: 'HF_STORE_FULL',
+      hint: expect.stringContaining('disk'),
+    })
+    await redis.config('SET', 'stop-writes-on-bgsave-error', 'no')
+    await expect(store.enqueue(flush)).resolves.toHaveLength(1)
+    redis.disconnect()
+    await store.close()
+  })
+})
+
+describe('an answer of Redis', () => {
+  test.each([
+    ['NOAUTH Authentication required.', 'HF_STORE_DENIED'],
+    ['WRONGPASS invalid username-password pair or user is disabled.', 'HF_STORE_DENIED'],
+    ["NOPERM this user has no permissions to run the 'evalsha' command", 'HF_STORE_DENIED'],
+    ["OOM command not allowed when used memory > 'maxmemory'.", 'HF_STORE_FULL'],
+    ['MISCONF Errors writing to the AOF file: No space left on device', 'HF_STORE_FULL'],
+    ['ERR DB index is out of range', 'HF_STORE_MISSING'],
+    ['ERR string exceeds maximum allowed size (proto-max-bulk-len)', 'HF_STORE_REFUSED'],
+    ['HFREFUSED a settlement of an unknown kind', 'HF_STORE_REFUSED'],
+    ['WRONGTYPE Operation against a key holding the wrong kind of value', 'HF_BAD_STORE'],
+    ['LOADING Redis is loading the dataset in memory', 'HF_STORE_UNREACHABLE'],
+    ["READONLY You can't write against a read only replica.", 'HF_STORE_UNREACHABLE'],
+    ['NOREPLICAS Not enough good replicas to write.', 'HF_STORE_UNREACHABLE'],
+  ])('%s means %s', (message, code) => {
+    const reply = Object.assign(new Error(message), { name: 'ReplyError' })
+    expect(explain(reply)).toMatchObject({ code })
+  })
+})

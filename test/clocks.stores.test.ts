@@ -1,0 +1,135 @@
+/**
+ * Clocks that are wrong, in real time on memory, postgres and redis: schedules go by the store's. The embedded store has
+ * the SQL of PostgreSQL; starting it would hold up all others here.
+ */
+import { holdfast, type RunningWorker } from 'holdfast'
+import { memoryStore } from 'holdfast/memory'
+import type { Store } from 'holdfast/store'
+import { afterAll, beforeAll, expect, test, vi, type TestContext } from 'vitest'
+import { Hub } from '../src/hub.ts'
+import { systemClock } from '../src/std/clock.ts'
+import { systemRandom } from '../src/std/random.ts'
+import type { StoreUnderTest } from '../src/stores/conformance/index.ts'
+import { pgExecutor } from '../src/stores/postgres/pg/pg-executor.ts'
+import { EVERY_STORE, START_MS, startFleet } from './support/every-store.ts'
+import { freshDatabase, sharedPostgres, type Database } from './support/servers/database.ts'
+import { openRedisStore, redisMissing, sharedRedis } from './support/servers/redis.ts'
+import { startRedisCluster, type RedisCluster } from './support/servers/redis-cluster.ts'
+import { openSqlStore } from './support/sql-stores.ts'
+
+const SECOND_MS = 1_000
+const HOUR_MS = 3_600_000
+
+/** A process whose clock is ahead by so much, and the ticks that it fires. */
+function join({ onTestFinished }: TestContext, store: Store, offMs = 0) {
+  const hf = holdfast({ store, logger: false, timeout: '30s' })
+  Hub.of(hf).moveTo({
+    store,
+    clock: { ...systemClock, now: () => systemClock.now() + offMs },
+    random: systemRandom,
+  })
+  onTestFinished(() => hf.close())
+  const ticks: number[] = []
+  hf.on('schedule.fired', ({ slot }) => void ticks.push(slot.getTime()))
+  const ran = new Set<string>()
+  const job = hf.job({ name: 'tick', run: ({ job: { id } }) => void ran.add(id) })
+  const schedule = () => job.schedule('tick', { every: '1s', catchUp: 'all' })
+  return { hf, job, ticks, ran, schedule }
+}
+
+/** Far beyond what anything here takes: a loaded machine is no failure. */
+const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 25_000, interval: 20 })
+
+/** Every second from the first to the last, once. */
+function expectEverySecond(ticks: readonly number[]): void {
+  const first = Math.min(...ticks)
+  expect(ticks.toSorted((a, b) => a - b)).toEqual(ticks.map((_, index) => first + index * SECOND_MS))
+}
+
+// Side by side: they spend their time waiting for ticks.
+test.concurrent.for(EVERY_STORE.filter(({ name }) => name !== 'embedded'))(
+  'processes whose clocks are an hour ahead and behind fire every tick on $name',
+  { timeout: START_MS },
+  async ({ missing, start }, context) => {
+    const why = missing?.() ?? ''
+    if (why !== '') return context.skip(why)
+    const fleet = await startFleet(start)
+    context.onTestFinished(() => fleet.close())
+    const startedAt = systemClock.now()
+    const all: ReturnType<typeof join>[] = []
+    let before: RunningWorker | undefined
+    for (const offMs of [HOUR_MS, -HOUR_MS, 0]) {
+      const process = join(context, fleet.connect(), offMs)
+      all.push(process)
+      await process.schedule()
+      const worker = await process.hf.work()
+      await before?.stop()
+      before = worker
+      await until(() => expect(process.ticks.length).toBeGreaterThanOrEqual(3))
+    }
+    await before?.stop()
+    const ticks = all.flatMap((process) => process.ticks)
+    expectEverySecond(ticks)
+    expect(ticks[0]).toBeGreaterThanOrEqual(startedAt - SECOND_MS)
+    expect(ticks.at(-1)).toBeLessThanOrEqual(systemClock.now())
+  },
+)
+
+let database: Database
+let cluster: RedisCluster | undefined
+beforeAll(async () => {
+  database = await freshDatabase(sharedPostgres(18))
+  if (redisMissing() === '') cluster = await startRedisCluster()
+}, START_MS)
+afterAll(async () => {
+  await cluster?.dispose()
+  await database.drop()
+})
+
+/** Each with a clock that can be put back. */
+const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => Promise<StoreUnderTest> }[] = [
+  {
+    name: 'memory',
+    openStore: async () => {
+      let offMs = 0
+      const store = memoryStore({ clock: { now: () => systemClock.now() + offMs } })
+      return { store, advance: async (ms) => void (offMs += ms), close: () => store.close() }
+    },
+  },
+  {
+    name: 'PostgreSQL',
+    openStore: () => openSqlStore({ executor: pgExecutor({ connectionString: database.url }) }),
+  },
+  { name: 'Redis', needsRedis: true, openStore: () => openRedisStore({ url: sharedRedis() }) },
+  { name: 'Redis Cluster', needsRedis: true, openStore: () => openRedisStore({ url: cluster!.url }) },
+]
+
+test.concurrent.for(MOVABLE)(
+  'a store clock that is put back emits store.clock, and schedules go on, on $name',
+  { timeout: START_MS },
+  async ({ needsRedis, openStore }, context) => {
+    if (needsRedis === true && redisMissing() !== '') return context.skip(redisMissing())
+    const under = await openStore()
+    const { hf, job, ticks, ran, schedule } = join(context, under.store)
+    await schedule()
+    await job.enqueueMany([undefined, undefined], { in: '2h' })
+    const told: { backMs: number }[] = []
+    const failed: unknown[] = []
+    hf.on('store.clock', (event) => void told.push(event))
+    hf.on('duty.failed', (event) => void failed.push(event))
+    await hf.work()
+    await until(() => expect(ticks.length).toBeGreaterThanOrEqual(3))
+    await under.advance(-HOUR_MS)
+    await until(() => expect(told).toEqual([{ backMs: expect.any(Number), scheduled: 2, schedules: 1 }]))
+    expect(told[0]!.backMs).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS)
+    const isBack = (tick: number): boolean => tick < ticks[0]!
+    await until(() => expect(ticks.filter(isBack).length).toBeGreaterThanOrEqual(3))
+    // The ticks that fired before come again, and each has a job of its own.
+    await job.schedule('tick', { every: '1s', catchUp: 'latest' })
+    await under.advance(HOUR_MS - 10 * SECOND_MS)
+    const again = (): number[] => ticks.slice(ticks.findIndex(isBack)).filter((tick) => !isBack(tick))
+    await until(() => expect(again().length).toBeGreaterThanOrEqual(3))
+    await until(() => expect(ran.size).toBe(ticks.length))
+    expect(failed).toEqual([])
+  },
+)

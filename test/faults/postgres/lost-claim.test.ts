@@ -1,0 +1,87 @@
+/**
+ * A server that loses a claim: claims do not wait for the disk, and the server stops where it is right after it has answered
+ * one. The jobs start again under a greater token, and nobody can settle them under the old one.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { COMPLETED, newFlushId, newJob, newWorkerId } from '../../../src/stores/conformance/support.ts'
+import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import type { Lease, SettleAnswer, Store } from '../../../src/stores/store.ts'
+import { withClient } from '../../support/servers/client.ts'
+import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
+import { until } from '../support/until.ts'
+
+/** Any other commit in between writes the log, and then nothing is lost. */
+const MOST_TRIES = 10
+
+let server: PostgresServer
+let store: Store
+const worker = newWorkerId()
+
+beforeAll(async () => {
+  server = await startPostgres({
+    version: 18,
+    // The log is not written behind the back of a commit that does not wait for it.
+    settings: { fsync: 'off', wal_writer_delay: '10s', autovacuum: 'off' },
+  })
+  store = postgresStore({ url: server.url() })
+  await store.open()
+  await store.register(worker, 600_000)
+})
+
+afterAll(async () => {
+  await store.close()
+  await server.dispose()
+})
+
+async function claim(): Promise<readonly Lease[]> {
+  const request = { queue: 'default', limit: 2, suspects: true }
+  return (await store.cycle({ worker, settle: [], claim: request })).leases
+}
+
+async function complete(leases: readonly Lease[]): Promise<readonly SettleAnswer[]> {
+  const settle = leases.map(({ token }) => ({ token, position: 0, settlement: COMPLETED, runMs: 1 }))
+  return (await store.cycle({ worker, settle, claim: null })).settled
+}
+
+/** Two leases of one claim, the first of which takes a token that the log does not cover yet. */
+async function claimTwo(): Promise<readonly Lease[]> {
+  const jobs = [newJob(), newJob()]
+  await store.enqueue({ id: newFlushId(), jobs })
+  await withClient(server.url(), async (client) => {
+    await client.query('update holdfast.ready set crashes = 1, lane = 10 where id = $1', [jobs[0]!.id])
+    for (let covered = true; covered;) {
+      await client.query(`select nextval('holdfast.lease_token')`)
+      const { rows } = await client.query<{ covered: boolean }>(
+        'select log_cnt > 0 as covered from holdfast.lease_token',
+      )
+      covered = rows[0]!.covered
+    }
+  })
+  return claim()
+}
+
+test('its jobs start again under greater tokens, and a settle under the old ones is refused', async () => {
+  for (let tries = 1; ; tries++) {
+    const first = await claimTwo()
+    expect(first).toHaveLength(2)
+    await server.restart('immediate')
+    let second: readonly Lease[] = []
+    await until('an answer', async () => {
+      second = await claim().catch(() => [])
+      return second.length > 0 || (await store.admin.get(first[0]!.jobs[0]!.id))?.state === 'running'
+    })
+    if (second.length === 0 && tries < MOST_TRIES) {
+      expect(await complete(first)).toEqual(['written', 'written'])
+      continue
+    }
+    const idsIn = (leases: readonly Lease[]): string[] =>
+      leases.flatMap(({ jobs }) => jobs.map(({ id }) => id)).sort()
+    expect(idsIn(second)).toEqual(idsIn(first))
+    const before = Math.max(...first.map(({ token }) => token))
+    for (const { token } of second) expect(token).toBeGreaterThan(before)
+    expect(await complete(first)).toEqual(['lost', 'lost'])
+    expect(await complete(second)).toEqual(['written', 'written'])
+    expect(await complete(second)).toEqual(['already', 'already'])
+    return
+  }
+})

@@ -1,0 +1,69 @@
+/**
+ * A server that loses a commit: the handler's transaction runs with `synchronous_commit = off`, and the server stops
+ * where it is right after it has acknowledged the commit. Effect and completion are gone together, the lease is not.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { holdfast } from '../../../src/index.ts'
+import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { withClient } from '../../support/servers/client.ts'
+import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
+import { until } from '../support/until.ts'
+
+/** Any other commit in between writes the log, and then nothing is lost. */
+const MOST_TRIES = 10
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres({
+    version: 18,
+    // The log is not written behind the back of a commit that does not wait for it.
+    settings: { fsync: 'off', wal_writer_delay: '10s' },
+  })
+  await withClient(server.url(), (client) => client.query('create table effects (job uuid not null)'))
+})
+afterAll(() => server.dispose())
+
+async function effectsOf(job: string): Promise<number> {
+  const { rows } = await withClient(server.url(), (client) =>
+    client.query('select from effects where job = $1', [job]),
+  )
+  return rows.length
+}
+
+test('a job whose commit was lost runs again, and never completes without its effect', async () => {
+  const hf = holdfast({ store: postgresStore({ url: server.url() }), logger: false })
+  const attempts = new Map<string, number[]>()
+  let crashed: Promise<void> = Promise.resolve()
+  const pay = hf.job({
+    name: 'pay',
+    async run({ commit, job: { id, attempt } }) {
+      const before = attempts.get(id) ?? []
+      attempts.set(id, [...before, attempt])
+      await commit(async (tx) => {
+        if (before.length === 0) await tx.query('set local synchronous_commit = off')
+        await tx.query('insert into effects values ($1)', [id])
+      })
+      if (before.length === 0) crashed = server.restart('immediate')
+    },
+  })
+  const lost: string[] = []
+  const completed: string[] = []
+  hf.on('commit.lost', ({ id }) => void lost.push(id))
+  hf.on('job.completed', ({ id }) => void completed.push(id))
+  await hf.work()
+  const jobs: string[] = []
+  for (let tries = 0; tries < MOST_TRIES && lost.length === 0; tries++) {
+    const { id } = await pay.enqueue()
+    jobs.push(id)
+    await until('the job to be completed', () => completed.includes(id))
+    await crashed
+  }
+  expect(lost).toEqual([jobs.at(-1)])
+  for (const id of jobs) {
+    expect(await effectsOf(id), 'its effect is there once').toBe(1)
+    // The lost attempt does not count. A crash may also lose the claim alone: then the job starts again as well.
+    expect(lost.includes(id) ? [[1, 1]] : [[1], [1, 1]]).toContainEqual(attempts.get(id))
+    expect(await (await pay.get(id))?.read()).toMatchObject({ state: 'completed', attempt: 1 })
+  }
+  await hf.close()
+})

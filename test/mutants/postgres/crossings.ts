@@ -1,0 +1,145 @@
+/**
+ * Calls that cross inside the database: one is held in its transaction by hand, right after its locks, while the store makes
+ * the other. Whether the second waits is a fact that the server knows.
+ */
+import assert from 'node:assert/strict'
+import pg from 'pg'
+import type { StoreUnderTest } from '../../../src/stores/conformance/index.ts'
+import {
+  COMPLETED,
+  Harness,
+  newFlushId,
+  newJob,
+  QUEUE,
+  uniqueWhile,
+} from '../../../src/stores/conformance/support.ts'
+import { render, type Names } from '../../../src/stores/postgres/names.ts'
+import { withDeadline } from '../../../src/std/deadline.ts'
+import { systemClock } from '../../../src/std/clock.ts'
+
+export interface CrossingSite {
+  readonly under: StoreUnderTest
+  readonly names: Names
+  readonly url: string
+}
+
+export const SETTLE_WAITS = 'a settle waits for another one of the same lease'
+export const PAUSE_WAITS = 'a pause waits for a claim under way'
+export const ENQUEUE_WAITS = 'an enqueue with a key waits for the claim of its holder'
+export const TOKENS_GROW = 'tokens grow although a crash put their sequence back'
+export const LOST_CLAIM = 'a settle of a claim that a crash undid is refused'
+
+const WAIT_MS = 5_000
+const LOWEST = '-1000000000000000'
+const HIGHEST = '1000000000000000'
+
+/** One call by hand, in a transaction of its own that stays open until it is committed. */
+class Held {
+  readonly #client: pg.Client
+  readonly #names: Names
+
+  constructor({ url, names }: CrossingSite) {
+    this.#client = new pg.Client({ connectionString: url })
+    this.#names = names
+  }
+
+  async begin(text: string, values: readonly unknown[]): Promise<void> {
+    await this.#client.connect()
+    await this.#client.query('begin')
+    await this.run(text, values)
+  }
+
+  async run(text: string, values: readonly unknown[]): Promise<void> {
+    await this.#client.query(render(text, this.#names), [...values])
+  }
+
+  /** Resolves when somebody waits for this transaction. */
+  async blocksSomebody(): Promise<void> {
+    const look = async (): Promise<void> => {
+      for (;;) {
+        const { rows } = await this.#client.query(
+          `select from pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid))`,
+        )
+        if (rows.length > 0) return
+      }
+    }
+    await withDeadline(systemClock, WAIT_MS, look(), () => new Error('nobody waits'))
+  }
+
+  async commit(): Promise<void> {
+    await this.#client.query('commit')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client.end()
+  }
+}
+
+const CLAIM = `select holdfast.cycle($1, null, null, null, null, null, null, null, null, false, $2, 1, '{0}',
+  '{${LOWEST}}', '{${HIGHEST}}')`
+const COMPLETE = `select holdfast.cycle($1, $2, '{1}', null, null, '{1}', null, null, null, false, null, null, null, null, null)`
+
+export const CROSSINGS: Readonly<Record<string, (site: CrossingSite) => Promise<void>>> = {
+  async [SETTLE_WAITS](site) {
+    const harness = new Harness(site.under)
+    await harness.put()
+    const held = await harness.claimOne(await harness.worker())
+    await using first = new Held(site)
+    await first.begin(COMPLETE, [held.worker, `{${held.token}}`])
+    const second = harness.settle(held, COMPLETED)
+    await first.blocksSomebody()
+    await first.commit()
+    assert.equal(await second, 'already')
+  },
+  async [PAUSE_WAITS](site) {
+    const harness = new Harness(site.under)
+    await harness.put()
+    await using claim = new Held(site)
+    await claim.begin(CLAIM, [await harness.worker(), QUEUE])
+    const pause = harness.store.admin.setPaused(QUEUE, true)
+    await claim.blocksSomebody()
+    await claim.commit()
+    await pause
+  },
+  async [ENQUEUE_WAITS](site) {
+    const harness = new Harness(site.under)
+    const unique = uniqueWhile('ready', 'mail.send race', 'replace')
+    await harness.put({ unique })
+    await using claim = new Held(site)
+    await claim.begin(CLAIM, [await harness.worker(), QUEUE])
+    const job = newJob({ unique })
+    const enqueue = harness.store.enqueue({ id: newFlushId(), jobs: [job] })
+    await claim.blocksSomebody()
+    await claim.commit()
+    assert.deepEqual(await enqueue, [{ id: job.id, outcome: 'inserted' }])
+  },
+  async [TOKENS_GROW](site) {
+    const { before, after } = await claimsAroundCrash(site)
+    assert.ok(after.token > before.token, `${after.token} after ${before.token}`)
+  },
+  async [LOST_CLAIM](site) {
+    const { harness, before, after } = await claimsAroundCrash(site)
+    assert.equal(await harness.settle(before, COMPLETED), 'lost')
+    assert.equal(await harness.settle(after, COMPLETED), 'written')
+  },
+}
+
+/** As a recovery leaves it that lost the last claim: the job is ready, the sequence is back, and the unlogged table is empty. */
+async function claimsAroundCrash(
+  site: CrossingSite,
+): Promise<{ harness: Harness; before: ClaimedOne; after: ClaimedOne }> {
+  const harness = new Harness(site.under)
+  await harness.put()
+  const worker = await harness.worker()
+  const before = await harness.claimOne(worker)
+  await using server = new Held(site)
+  await server.begin('delete from holdfast.lease where token = $1', [before.token])
+  await server.run('delete from holdfast.batch where token = $1', [before.token])
+  await server.run('truncate holdfast.server_up', [])
+  await server.run(`select setval('holdfast.lease_token', $1, false)`, [before.token])
+  await server.commit()
+  await harness.put()
+  return { harness, before, after: await harness.claimOne(worker) }
+}
+
+type ClaimedOne = Awaited<ReturnType<Harness['claimOne']>>

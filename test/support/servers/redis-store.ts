@@ -1,0 +1,82 @@
+/** Redis stores for tests: on a prefix of their own, with a clock that can be moved on, recounted when they are closed. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Redis } from 'ioredis'
+import type { StoreUnderTest } from '../../../src/stores/conformance/index.ts'
+import type { RedisStoreOptions } from '../../../src/stores/redis/index.ts'
+import { redisStoreWith } from '../../../src/stores/redis/redis-store.ts'
+import { readScripts, type EditScript, type Scripts } from '../../../src/stores/redis/scripts.ts'
+
+/** A name that nobody else has. */
+export function freshPrefix(): string {
+  return `test-${randomBytes(8).toString('hex')}`
+}
+
+export interface RedisStoreSetup extends RedisStoreOptions {
+  /** Whether the store's clock stands still but for `advance`. */
+  readonly frozen?: boolean
+  /** How many jobs one call of a list or bulk change looks at. */
+  readonly budget?: number
+  /** Changes the scripts as they are loaded. */
+  readonly edit?: EditScript
+  /** Told of each script before it is sent. */
+  readonly onScript?: (name: string) => void
+}
+
+const FROZEN_MS = Date.UTC(2030, 0, 1)
+
+/** A store on a prefix of its own: the scripts are rendered for another time. */
+export async function openRedisStore(setup: RedisStoreSetup): Promise<StoreUnderTest> {
+  const { frozen = false, budget, edit, onScript, ...options } = setup
+  let offsetMs = 0
+  const render = (): Scripts =>
+    readScripts(`${frozen ? `${FROZEN_MS * 1000}` : 'time[1] * 1e6 + time[2]'} + ${offsetMs * 1000}`, edit)
+  let scripts = render()
+  const store = redisStoreWith(
+    { prefix: freshPrefix(), onNotice: () => undefined, ...options },
+    {
+      get(name) {
+        onScript?.(name)
+        return scripts.get(name)
+      },
+    },
+    budget,
+  )
+  await store.open()
+  return {
+    store,
+    advance: async (ms) => {
+      offsetMs += Math.round(ms)
+      scripts = render()
+    },
+    close: () => store.close(),
+  }
+}
+
+/** The same, and everything that the store has counted or indexed is recounted at the end. Not on a cluster. */
+export async function openAuditedStore(
+  setup: RedisStoreSetup & { readonly url: string },
+): Promise<StoreUnderTest> {
+  const prefix = freshPrefix()
+  const under = await openRedisStore({ prefix, ...setup })
+  return {
+    ...under,
+    close: async () => {
+      await under.close()
+      assert.deepEqual(await audit(setup.url, setup.prefix ?? prefix), [], 'a recount of the store')
+    },
+  }
+}
+
+const AUDIT = readFileSync(new URL('redis-audit.lua', import.meta.url), 'utf8')
+
+/** What a recount finds wrong with a store, in words. */
+async function audit(url: string, prefix: string): Promise<string[]> {
+  const redis = new Redis(url)
+  try {
+    return (await redis.eval(AUDIT, 1, `${prefix}:{${prefix}}:`)) as string[]
+  } finally {
+    redis.disconnect()
+  }
+}
