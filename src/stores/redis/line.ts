@@ -41,6 +41,8 @@ export const FIXED: ClientOptions = {
   keepAlive: 10_000,
   // Replies of scripts have one shape under version 2.
   protocol: 2,
+  // The line selects its database itself, see #enter.
+  db: 0,
 }
 
 export class Line {

@@ -20,8 +20,12 @@ test.each<[string, Partial<RedisStoreOptions>, object]>([
   ['a slash', { url: `${url}/` }, { url, db: 0 }],
   ['a path', { url: 'rediss://u:p%40@h:1/15?family=6' }, { url: 'rediss://u:p%40@h:1?family=6', db: 15 }],
   ['a query', { url: `${url}?db=3` }, { url, db: 3 }],
-  ['the same twice', { url: `${url}/3`, connection: { db: 3 } }, { url, db: 3, connection: {} }],
-  ['options alone', { connection: { host: 'h', db: 4 } }, { url: null, db: 4, connection: { host: 'h' } }],
+  ['the same twice', { url: `${url}/3`, connection: { db: 3 } }, { url, db: 3 }],
+  [
+    'options alone',
+    { connection: { host: 'h', db: 4 } },
+    { url: null, db: 4, connection: { host: 'h', db: 4 } },
+  ],
   [
     'a socket',
     { url: 'redis+unix:///run/my%20redis.sock?db=5' },

@@ -9,7 +9,7 @@ import type { ClientOptions } from './driver.ts'
 export interface Place {
   /** Without a database; null if `connection` says it all. */
   readonly url: string | null
-  /** Without a database. */
+  /** The caller's own object where possible: a getter in it is read at each new connection, for example after a failover. */
   readonly connection: ClientOptions
   readonly db: number
   /** Nodes of a cluster to begin with; null for a Redis that is not one. */
@@ -22,8 +22,8 @@ const SOCKET = 'redis+unix:'
 const DATABASE = /^(0|[1-9]\d{0,8})$/
 const FORMS = "Use the form 'redis://user:password@host:6379/0', or 'redis+unix:///path/to/redis.sock?db=0'."
 
-export function placeOf(url: string | undefined, options: ClientOptions): Place {
-  const { db: ownDb, ...connection } = options
+export function placeOf(url: string | undefined, connection: ClientOptions): Place {
+  const { db: ownDb } = connection
   if (url === undefined) return { url: null, connection, db: databaseOf([ownDb]), cluster: null }
   // Messages are without the text itself: it may have a password.
   if (typeof url !== 'string' || !URL.canParse(url)) throw unreadable(FORMS)
