@@ -3,7 +3,7 @@ import type { JobId, Token } from '../../job/ids.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, Lease } from '../store.ts'
 import type { Queryable, SqlValue } from './executor.ts'
-import type { Lanes, Look } from './lanes.ts'
+import type { Found, Lanes, Look } from './lanes.ts'
 import { intArray, uuidArray } from './literals.ts'
 import { unpackJob, type PackedJob } from './packed-jobs.ts'
 import { NO_SETTLES, notFound, packSettles, readHeld, readSettled, type Held } from './settles.ts'
@@ -22,6 +22,7 @@ export interface CycleParts {
 interface Answer {
   readonly alive: boolean
   readonly held: Held
+  readonly extent: Found['extent']
   readonly claims: readonly Claim[]
 }
 
@@ -35,6 +36,9 @@ interface Claim {
 
 export const NO_CLAIM: readonly SqlValue[] = [null, null, null, null, null]
 
+/** How the claim says what it has seen; see holdfast.claim. */
+const EXTENTS: Readonly<Record<string, Found['extent']>> = { '.': 'all', '+': 'some' }
+
 export async function cycle(parts: CycleParts, request: CycleRequest): Promise<CycleAnswer> {
   const { worker, settle, claim } = request
   // What is released here must be found by the claim behind it, wherever it ranks.
@@ -42,15 +46,12 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   const look = claim === null ? null : parts.lanes.look(claim.queue, claim.suspects, released)
   const answer = await send(parts, worker, packSettles(settle), claim, look)
   const { alive, held } = answer
-  let leases = await leasesIn(parts, answer.claims, claim, look)
-  if (claim !== null && look !== null && alive && leases.length === 0) {
-    // Under an old transaction a sweep reads every row that was ever deleted, so it is not made for each empty answer.
-    if (!look.sweep && !parts.hears()) {
-      const sweep = parts.lanes.look(claim.queue, claim.suspects, true)
-      const swept = await send(parts, worker, NO_SETTLES, claim, sweep)
-      leases = await leasesIn(parts, swept.claims, claim, sweep)
-    }
-    if (leases.length === 0) parts.lanes.empty(claim.queue, look)
+  let leases = await leasesIn(parts, answer.claims, claim)
+  // Under an old transaction a sweep reads every row that was ever deleted, so it is not made for each empty answer.
+  const mustSweep = leases.length === 0 && answer.extent === 'all' && look?.sweep === false && !parts.hears()
+  if (claim !== null && mustSweep) {
+    const sweep = parts.lanes.look(claim.queue, claim.suspects, true)
+    leases = await leasesIn(parts, (await send(parts, worker, NO_SETTLES, claim, sweep)).claims, claim)
   }
   const unknown = notFound(settle, held)
   const finished = unknown.length === 0 ? new Set<Token>() : await finishedOf(parts, unknown)
@@ -58,30 +59,55 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
 }
 
 async function send(
-  { db, statements, lanes, clock }: CycleParts,
+  parts: CycleParts,
   worker: string,
   settles: readonly SqlValue[],
   claim: ClaimRequest | null,
   look: Look | null,
 ): Promise<Answer> {
+  const { db, statements, lanes, clock } = parts
+  if (claim === null || look === null)
+    return readRow(await db.query(statements.cycle, [worker, ...settles, ...NO_CLAIM]))
+  const { queue, limit } = claim
+  const wanted = [queue, limit, intArray(look.lanes), intArray(look.from), intArray(look.to)]
   const sentMs = clock.monotonicMs()
-  const wanted =
-    claim === null || look === null
-      ? NO_CLAIM
-      : [claim.queue, claim.limit, intArray(look.lanes), intArray(look.from), intArray(look.to)]
-  const [row] = await db.query<{ answer: string }>(statements.cycle, [worker, ...settles, ...wanted])
-  if (claim !== null && look !== null) lanes.answered(claim.queue, look, clock.monotonicMs() - sentMs)
+  try {
+    const answer = readRow(await db.query(statements.cycle, [worker, ...settles, ...wanted]))
+    const { claims, extent } = answer
+    const last = claims.at(-1)
+    if (last !== undefined) lanes.sawTime(last.claimedAt)
+    lanes.answered(queue, look, clock.monotonicMs() - sentMs, { extent, taken: takenIn(claims) })
+    return answer
+  } catch (error) {
+    lanes.failed(queue, look)
+    throw error
+  }
+}
+
+function readRow([row]: readonly { readonly answer: string }[]): Answer {
   if (row === undefined) throw new Error('The function cycle returned no row.')
   return readAnswer(row.answer)
 }
 
 export function readAnswer(text: string): Answer {
-  const [settled = '', ...claims] = text.split('\x1c')
+  const [settled = '', extent = '', ...claims] = text.split('\x1c')
   return {
     alive: settled.startsWith('a'),
     held: readHeld(settled.slice(1)),
-    claims: claims.filter((claim) => claim !== '').map(readClaim),
+    extent: EXTENTS[extent] ?? 'closed',
+    claims: claims.map(readClaim),
   }
+}
+
+/** The last one of each lane, in order of rank: the others tell nothing more. */
+function takenIn(claims: readonly Claim[]): Found['taken'] {
+  const taken = new Map<number, Found['taken'][number]>()
+  for (const { jobs } of claims.toReversed())
+    for (let place = jobs.length - 1; place >= 0; place--) {
+      const [dueAt, [, , lane, headStartMs], , crashes = 0] = jobs[place] as PackedJob
+      if (crashes === 0 && !taken.has(lane)) taken.set(lane, { lane, rank: dueAt - headStartMs, headStartMs })
+    }
+  return [...taken.values()].toReversed()
 }
 
 function readClaim(text: string): Claim {
@@ -98,9 +124,8 @@ async function leasesIn(
   parts: CycleParts,
   claims: readonly Claim[],
   claim: ClaimRequest | null,
-  look: Look | null,
 ): Promise<Lease[]> {
-  if (claim === null || look === null || claims.length === 0) return []
+  if (claim === null || claims.length === 0) return []
   const { queue } = claim
   const apart = claims.flatMap(({ jobs, payloads }) =>
     jobs.filter((_, place) => payloads[place] === '').map(([, [id]]) => id),
@@ -111,9 +136,6 @@ async function leasesIn(
       const inline = payloads[place]
       return unpackJob(job, queue, inline ? inline : payloadOf(job[1][0], bodies))
     })
-    for (const { priority, crashes, dueAt, headStartMs } of jobs)
-      if (crashes === 0) parts.lanes.taken(queue, priority, dueAt - headStartMs, headStartMs, look)
-    parts.lanes.sawTime(claimedAt)
     return { token, queue, claimedAt, jobs }
   })
 }

@@ -22,11 +22,16 @@ class Busy {
     const look = this.lanes.look(QUEUE, true, false)
     const tookMs = costMs(look)
     this.monotonicMs += tookMs
-    this.lanes.answered(QUEUE, look, tookMs)
-    this.lanes.taken(QUEUE, LANE, this.storeMs - HEAD_START_MS, HEAD_START_MS, look)
+    this.take(look, HEAD_START_MS, tookMs)
     this.lanes.sawTime(this.storeMs)
     this.monotonicMs += EVERY_MS
     return look
+  }
+
+  /** A fresh job, and there are more. */
+  take(look: Look, headStartMs: number, tookMs = 1): void {
+    const taken = [{ lane: LANE, rank: this.storeMs - headStartMs, headStartMs }]
+    this.lanes.answered(QUEUE, look, tookMs, { extent: 'some', taken })
   }
 
   /** How long it takes until a look includes the rank. */
@@ -85,7 +90,8 @@ describe('a job below the mark that no wake-up told of', () => {
       for (let turn = 0; !covers(busy.turn(costMs), LANE, rank); turn++) {
         const headStartMs = turn % 2 === 0 ? 0 : HEAD_START_MS
         const look = busy.lanes.look(QUEUE, true, false)
-        busy.lanes.taken(QUEUE, LANE, busy.storeMs - headStartMs, headStartMs, look)
+        busy.take(look, headStartMs, costMs(look))
+        if (covers(look, LANE, rank)) break
         expect(busy.monotonicMs - startMs, `rank ${rank}`).toBeLessThan(60_000)
       }
     }
@@ -112,13 +118,71 @@ describe('a wake-up', () => {
     const rank = busy.storeMs - HEAD_START_MS - 60_000
     const look = busy.lanes.look(QUEUE, true, false)
     busy.lanes.lower(QUEUE, LANE, rank)
-    busy.lanes.taken(QUEUE, LANE, busy.storeMs - HEAD_START_MS, HEAD_START_MS, look)
+    busy.take(look, HEAD_START_MS)
     const next = busy.lanes.look(QUEUE, true, false)
     expect(mark(next), 'after an answer with jobs').toBe(rank)
-    busy.lanes.empty(QUEUE, look)
+    busy.lanes.answered(QUEUE, look, 1, { extent: 'all', taken: [] })
     const last = busy.lanes.look(QUEUE, true, false)
     expect(mark(last), 'after an empty answer').toBe(rank)
-    busy.lanes.empty(QUEUE, last)
+    busy.lanes.answered(QUEUE, last, 1, { extent: 'all', taken: [] })
     expect(mark(busy.lanes.look(QUEUE, true, false)), 'once it was looked for').toBeGreaterThan(rank)
+  })
+})
+
+describe('what an answer has not seen is looked at by the next look', () => {
+  const LOWER = 3
+  const LOWER_HEAD_START_MS = 180_000
+  const all = (busy: Busy, look: Look): void =>
+    busy.lanes.answered(QUEUE, look, 1, { extent: 'all', taken: [] })
+
+  /** Two lanes, whose marks stand a second before now, and a job in the second one that ranks far below its mark. */
+  function twoLanes(): { busy: Busy; rank: number } {
+    const busy = new Busy()
+    for (let turn = 0; turn < 10; turn++) busy.turn(() => 1)
+    const rank = busy.storeMs - LOWER_HEAD_START_MS
+    const taken = [{ lane: LOWER, rank, headStartMs: LOWER_HEAD_START_MS }]
+    busy.lanes.answered(QUEUE, busy.lanes.look(QUEUE, true, false), 1, { extent: 'some', taken })
+    busy.monotonicMs += 60_000
+    return { busy, rank }
+  }
+
+  test('if the queue was paused', () => {
+    const { busy, rank } = twoLanes()
+    const look = busy.lanes.look(QUEUE, true, true)
+    busy.lanes.answered(QUEUE, look, 1, { extent: 'closed', taken: [] })
+    expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1)).toBe(true)
+  })
+
+  test('if wake-ups may have been lost, and the sweep was paused', () => {
+    const { busy, rank } = twoLanes()
+    all(busy, busy.lanes.look(QUEUE, true, true))
+    busy.lanes.sweepSoon()
+    const look = busy.lanes.look(QUEUE, true, false)
+    busy.lanes.answered(QUEUE, look, 1, { extent: 'closed', taken: [] })
+    expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1)).toBe(true)
+  })
+
+  test('if a sweep was filled before it got there', () => {
+    const { busy, rank } = twoLanes()
+    all(busy, busy.lanes.look(QUEUE, true, true))
+    const sweep = busy.lanes.look(QUEUE, true, true)
+    const taken = [{ lane: LANE, rank: rank - 5_000, headStartMs: HEAD_START_MS }]
+    busy.lanes.answered(QUEUE, sweep, 1, { extent: 'some', taken })
+    expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank)).toBe(true)
+  })
+
+  test('if its call failed while another one moved the mark', () => {
+    const { busy, rank } = twoLanes()
+    const failed = busy.lanes.look(QUEUE, true, false)
+    all(busy, busy.lanes.look(QUEUE, true, false))
+    expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1), 'the mark has moved').toBe(false)
+    busy.lanes.failed(QUEUE, failed)
+    expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1)).toBe(true)
+  })
+
+  test('and nothing more once all was taken', () => {
+    const { busy, rank } = twoLanes()
+    all(busy, busy.lanes.look(QUEUE, true, true))
+    expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1)).toBe(false)
   })
 })

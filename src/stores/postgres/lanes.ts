@@ -26,6 +26,17 @@ interface Window {
   readonly end: number | null
 }
 
+/** What a claim answered to a look. */
+export interface Found {
+  /**
+   * `all`: it took everything that it could lock there. `some`: more may be left. `closed`: it did not look, because the
+   * queue is paused or the worker is gone.
+   */
+  readonly extent: 'all' | 'some' | 'closed'
+  /** The last job that it took from each lane, in order of rank; without suspects. */
+  readonly taken: readonly { readonly lane: number; readonly rank: number; readonly headStartMs: number }[]
+}
+
 export const SUSPECTS_LANE = 10
 const ALL_LANES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 /** Below and above any rank: a head start is worth ten years per level at most. */
@@ -39,12 +50,16 @@ const SWEEP_AT_LATEST_MS = 5_000
 /** A window that costs more than this is halved the next time, one that costs less than a quarter of it is doubled. */
 const WINDOW_COST_MS = 10
 const SMALLEST_WINDOW_MS = 10
-/** After so many windows the next one reaches up to the marks: a round takes about five seconds. */
-const MOST_WINDOWS = 19
+/**
+ * A round takes this long: then a window covers the rest, up to the marks. If that takes long the next round takes longer,
+ * because a sweep may take a tenth of the time.
+ */
+const ROUND_MS = 5_000
+const LONGEST_ROUND_MS = 30_000
 /** Windows divide at most this much time. What is older belongs to the first one. */
 const OLDEST_WINDOW_MS = 86_400_000
 /**
- * After an empty answer the mark moves up to now minus this: a job that is enqueued now ranks higher, unless its
+ * Once all is taken, the mark moves up to now minus this: a job that is enqueued now ranks higher, unless its
  * transaction takes longer, and then its wake-up tells.
  */
 const IN_FLIGHT_MS = 1_000
@@ -68,10 +83,10 @@ interface QueueLanes {
   usualMs: number | undefined
   /** A sweep took long, and it is not known yet what is usual: first look without one. */
   mustCompare: boolean
-  /** Where the next window begins, how wide it is, and how many this round has had. */
+  /** Where the next window begins, how wide it is, and when the last one of this round is due. */
   cursor: number
   windowMs: number
-  windows: number
+  roundEndsMs: number
   /** The upper end of the last sweep that reached the marks at once: below it there are few dead rows. */
   cleanUpTo: number
 }
@@ -105,34 +120,53 @@ export class Lanes {
     }
   }
 
-  /** The mark is the last rank that was taken, also if it is lower than before: ranks come back. */
-  taken(queue: string, lane: number, rank: number, headStartMs: number, look: Look): void {
-    const { lanes } = this.#of(queue)
-    const known = lanes.get(lane)
-    if (known === undefined) lanes.set(lane, { mark: rank, headStartMs, hint: undefined, sweptTo: LOWEST })
-    else {
-      known.headStartMs = headStartMs
-      moveMark(known, rank, look)
-    }
-  }
-
   /** The store's time of an answer that has just arrived. */
   sawTime(storeMs: number): void {
     this.#storeAheadMs = storeMs - this.#clock.monotonicMs()
   }
 
-  /** Nothing is left above the marks: the next claim need not read the deleted rows there again. */
-  empty(queue: string, look: Look): void {
-    if (this.#storeAheadMs === undefined) return
-    const nowMs = this.#clock.monotonicMs() + this.#storeAheadMs
-    for (const lane of this.#of(queue).lanes.values())
-      if (lane.headStartMs !== undefined)
-        moveMark(lane, Math.max(lane.mark, Math.floor(nowMs - IN_FLIGHT_MS - lane.headStartMs)), look)
+  answered(queue: string, look: Look, tookMs: number, { extent, taken }: Found): void {
+    const known = this.#of(queue)
+    if (extent === 'closed') return
+    this.#noteCost(known, look, tookMs)
+    for (const { lane, rank, headStartMs } of taken) {
+      const mine = known.lanes.get(lane)
+      if (mine === undefined) {
+        known.lanes.set(lane, { mark: rank, headStartMs, hint: undefined, sweptTo: LOWEST })
+        continue
+      }
+      mine.headStartMs = headStartMs
+      // The last rank that was taken, also if it is lower than before: ranks come back.
+      moveMark(mine, rank, look)
+    }
+    const last = taken.at(-1)
+    if (extent === 'all') this.#moveUp(known.lanes, look)
+    else if (last !== undefined) lowerTo(known, look, last.rank)
+    const isSure = extent === 'all' || last !== undefined
+    if (isSure && look.window !== null && isWhole(look.window) && look.number > known.missedAt)
+      known.missedAt = -1
   }
 
-  /** A look has been answered; what was taken is told behind this. */
-  answered(queue: string, look: Look, tookMs: number): void {
-    const known = this.#of(queue)
+  /** The call failed. If it had taken something, that is back, and the answers of other looks may have moved the marks past it. */
+  failed(queue: string, look: Look): void {
+    for (const [at, lane] of look.lanes.entries())
+      if (look.to[at] === HIGHEST) this.lower(queue, lane, look.from[at] ?? LOWEST)
+  }
+
+  /** Nothing is left above the marks: the next claim need not read the deleted rows there again. */
+  #moveUp(lanes: ReadonlyMap<number, Lane>, look: Look): void {
+    if (this.#storeAheadMs === undefined) return
+    const nowMs = this.#clock.monotonicMs() + this.#storeAheadMs
+    for (const [at, name] of look.lanes.entries()) {
+      const lane = lanes.get(name)
+      if (lane?.headStartMs === undefined || look.to[at] !== HIGHEST) continue
+      // The mark was lowered after the look: what is there now was not looked at.
+      if (lane.mark < (look.from[at] ?? HIGHEST)) continue
+      moveMark(lane, Math.max(lane.mark, Math.floor(nowMs - IN_FLIGHT_MS - lane.headStartMs)), look)
+    }
+  }
+
+  #noteCost(known: QueueLanes, look: Look, tookMs: number): void {
     const { usualMs } = known
     if (look.window === null) {
       known.usualMs = usualMs === undefined ? tookMs : 0.8 * usualMs + 0.2 * tookMs
@@ -143,10 +177,10 @@ export class Lanes {
     const costMs = Math.max(0, tookMs - (usualMs ?? 0))
     if (usualMs !== undefined) known.usualMs = Math.min(usualMs, tookMs)
     else known.mustCompare = tookMs > WINDOW_COST_MS
+    const nowMs = this.#clock.monotonicMs()
     const pauseMs = Math.min(Math.max(SWEEP_EVERY_MS, SWEEP_COST_SHARE * costMs), SWEEP_AT_LATEST_MS)
-    known.nextSweepMs = this.#clock.monotonicMs() + pauseMs
-    if (look.number > known.missedAt && isWhole(look.window)) known.missedAt = -1
-    endWindow(known, look, look.window, costMs)
+    endWindow(known, look, look.window, costMs, nowMs)
+    known.nextSweepMs = Math.min(nowMs + pauseMs, Math.max(known.roundEndsMs, nowMs + SWEEP_EVERY_MS))
   }
 
   /** A job is ready at this rank that was not there before. */
@@ -172,8 +206,8 @@ export class Lanes {
   #nextWindow(known: QueueLanes, mustSweep: boolean): Window | null {
     if (mustSweep || known.lanes.size === 0 || known.missedAt >= 0) return { start: LOWEST, end: null }
     if (known.mustCompare || this.#clock.monotonicMs() < known.nextSweepMs) return null
-    const { cursor: start, windowMs, windows } = known
-    if (windowMs === Infinity || windows >= MOST_WINDOWS) return { start, end: null }
+    const { cursor: start, windowMs, roundEndsMs } = known
+    if (windowMs === Infinity || this.#clock.monotonicMs() >= roundEndsMs) return { start, end: null }
     return { start, end: Math.max(start, oldest(known)) + windowMs }
   }
 
@@ -188,7 +222,7 @@ export class Lanes {
         mustCompare: false,
         cursor: LOWEST,
         windowMs: Infinity,
-        windows: 0,
+        roundEndsMs: Infinity,
         cleanUpTo: LOWEST,
       }
       this.#queues.set(queue, known)
@@ -201,6 +235,19 @@ export class Lanes {
 function moveMark(lane: Lane, mark: number, look: Look): void {
   if (lane.hint !== undefined && lane.hint.look < look.number) lane.hint = undefined
   lane.mark = Math.min(mark, lane.hint?.rank ?? HIGHEST)
+}
+
+/**
+ * A claim that was filled below what it was to look at has not seen the rest. Ranks of all lanes compare, so what is left
+ * ranks behind the last job that was taken.
+ */
+function lowerTo({ lanes }: QueueLanes, look: Look, rank: number): void {
+  for (const [at, name] of look.lanes.entries()) {
+    const lane = lanes.get(name)
+    const to = look.to[at] ?? HIGHEST
+    if (lane !== undefined && to < HIGHEST && rank < to)
+      lane.mark = Math.min(lane.mark, Math.max(rank, look.from[at] ?? LOWEST))
+  }
 }
 
 function isWhole({ start, end }: Window): boolean {
@@ -218,7 +265,7 @@ function* rangesOf(known: QueueLanes, window: Window): Iterable<[lane: number, f
   }
 }
 
-function endWindow(known: QueueLanes, look: Look, window: Window, costMs: number): void {
+function endWindow(known: QueueLanes, look: Look, window: Window, costMs: number, nowMs: number): void {
   const end = newestTime(known)
   const all = end - oldest(known)
   if (isWhole(window)) {
@@ -228,7 +275,7 @@ function endWindow(known: QueueLanes, look: Look, window: Window, costMs: number
     } else if (known.windowMs === Infinity && all > 0) {
       known.windowMs = Math.max(all / 4, SMALLEST_WINDOW_MS)
     }
-    startRound(known)
+    startRound(known, costMs, nowMs)
     return
   }
   // Two looks at once swept the same window.
@@ -237,7 +284,6 @@ function endWindow(known: QueueLanes, look: Look, window: Window, costMs: number
   else if (costMs < WINDOW_COST_MS / 4) known.windowMs *= 2
   if (window.end !== null && window.end < end) {
     known.cursor = window.end
-    known.windows++
     for (const [at, lane] of look.lanes.entries()) {
       const swept = known.lanes.get(lane)
       const to = look.to[at] ?? HIGHEST
@@ -245,14 +291,15 @@ function endWindow(known: QueueLanes, look: Look, window: Window, costMs: number
     }
     return
   }
-  startRound(known)
+  startRound(known, costMs, nowMs)
   // One window covers everything again: the dead rows are gone.
   if (known.windowMs > all) known.windowMs = Infinity
 }
 
-function startRound(known: QueueLanes): void {
+/** `costMs`: of the last window. */
+function startRound(known: QueueLanes, costMs: number, nowMs: number): void {
   known.cursor = LOWEST
-  known.windows = 0
+  known.roundEndsMs = nowMs + Math.min(Math.max(ROUND_MS, SWEEP_COST_SHARE * costMs), LONGEST_ROUND_MS)
   for (const lane of known.lanes.values()) lane.sweptTo = LOWEST
 }
 

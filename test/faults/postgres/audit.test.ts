@@ -7,12 +7,20 @@ import { setStage } from './support/stage.ts'
 
 /** What is done to some of the rows on their way into a table, and which rule tells of it. */
 const BROKEN = [
+  { name: 'loses jobs', table: 'ready', when: 'new.attempt = 0', change: 'return null;', rule: 'S1' },
   {
     name: 'forgets attempts',
     table: 'scheduled',
     when: 'new.attempt > 0',
     change: 'new.attempt := 0; return new;',
     rule: 'S5',
+  },
+  {
+    name: 'changes payloads',
+    table: 'ready',
+    when: 'true',
+    change: `new.payload := new.payload::jsonb || '{"changed": true}'; return new;`,
+    rule: 'S12',
   },
 ]
 

@@ -7,6 +7,8 @@ import { until } from '../support/until.ts'
 import { setStage } from './support/stage.ts'
 
 const SOON = `deadlock_timeout = '20ms'`
+/** Nobody may see a conflict. That calls take their time on a busy machine is no conflict. */
+const PATIENT_CALLS = { callMs: 20_000, queryTimeoutMs: 10_000 }
 const KEYS = Array.from({ length: 20 }, (_, index) => `crossed-${index}`)
 
 /** Enqueues and cancels of the same keys, each in an order of its own. */
@@ -29,7 +31,11 @@ async function deadlocks(url: string): Promise<number> {
 
 describe.concurrent('conflicts', PATIENT, () => {
   test('that are deadlocks are got over, and nobody sees one', async (context) => {
-    const { fleet, database } = await setStage(context, { serverUrl: sharedPostgres(18), settings: [SOON] })
+    const { fleet, database } = await setStage(context, {
+      serverUrl: sharedPostgres(18),
+      settings: [SOON],
+      ...PATIENT_CALLS,
+    })
     await until('some deadlocks', async () => {
       await crossKeys(fleet, 5)
       return (await deadlocks(database.url)) >= 3
@@ -43,7 +49,7 @@ describe.concurrent('conflicts', PATIENT, () => {
     'go no other way where the database isolates by default: %s',
     async (level, context) => {
       const settings = [SOON, `default_transaction_isolation = '${level}'`]
-      const { fleet } = await setStage(context, { serverUrl: sharedPostgres(18), settings })
+      const { fleet } = await setStage(context, { serverUrl: sharedPostgres(18), settings, ...PATIENT_CALLS })
       for (let round = 0; round < 10; round++) {
         await Promise.all(fleet.clients.map((client) => client.pauseAndResume()))
         await fleet.progress(5)

@@ -26,6 +26,7 @@ export interface CrossingSite {
 export const SETTLE_WAITS = 'a settle waits for another one of the same lease'
 export const PAUSE_WAITS = 'a pause waits for a claim under way'
 export const ENQUEUE_WAITS = 'an enqueue with a key waits for the claim of its holder'
+export const CLAIM_PASSES = 'a claim passes over what another one has locked'
 export const TOKENS_GROW = 'tokens grow although a crash put their sequence back'
 export const LOST_CLAIM = 'a settle of a claim that a crash undid is refused'
 
@@ -90,6 +91,17 @@ export const CROSSINGS: Readonly<Record<string, (site: CrossingSite) => Promise<
     await first.blocksSomebody()
     await first.commit()
     assert.equal(await second, 'already')
+  },
+  async [CLAIM_PASSES](site) {
+    const harness = new Harness(site.under)
+    await harness.put()
+    const { id } = await harness.put()
+    await using first = new Held(site)
+    await first.begin(CLAIM, [await harness.worker(), QUEUE])
+    const second = harness.claimOne(await harness.worker())
+    const { job } = await withDeadline(systemClock, WAIT_MS, second, () => new Error('the claim waits'))
+    assert.equal(job.id, id)
+    await first.commit()
   },
   async [PAUSE_WAITS](site) {
     const harness = new Harness(site.under)

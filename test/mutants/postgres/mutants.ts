@@ -1,6 +1,13 @@
 /** Bugs in SQL: of the kinds that have cost people their jobs, and near misses of our own. */
 import { MODEL, type TextMutant } from '../mutant.ts'
-import { PAUSE_WAITS, SETTLE_WAITS, LOST_CLAIM, TOKENS_GROW, ENQUEUE_WAITS } from './crossings.ts'
+import {
+  CLAIM_PASSES,
+  PAUSE_WAITS,
+  SETTLE_WAITS,
+  LOST_CLAIM,
+  TOKENS_GROW,
+  ENQUEUE_WAITS,
+} from './crossings.ts'
 
 export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   // ── locks ──────────────────────────────────────────────────────────────────
@@ -10,6 +17,20 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     find: 'where lease.token = p_leases[v_at] and lease.worker = p_worker for update;',
     replace: 'where lease.token = p_leases[v_at] and lease.worker = p_worker;',
     caughtBy: [SETTLE_WAITS],
+  },
+  {
+    name: 'a claim does not lock what it takes',
+    file: 'claim.sql',
+    find: 'order by ready.rank, ready.id limit p_limit\n      for update skip locked\n',
+    replace: 'order by ready.rank, ready.id limit p_limit\n',
+    caughtBy: [CLAIM_PASSES],
+  },
+  {
+    name: 'a claim waits for what another one has locked',
+    file: 'claim.sql',
+    find: 'order by ready.rank, ready.id limit p_limit\n      for update skip locked\n',
+    replace: 'order by ready.rank, ready.id limit p_limit\n      for update\n',
+    caughtBy: [CLAIM_PASSES],
   },
   {
     name: 'a claim does not lock its queue against a pause',

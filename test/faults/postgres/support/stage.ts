@@ -20,12 +20,14 @@ export interface StageOptions {
   readonly settings?: readonly string[]
   /** How long one statement may take. @default 2_000 */
   readonly queryTimeoutMs?: number
+  /** How long a client's call may take, tries and all. @default 2_000 */
+  readonly callMs?: number
 }
 
 /** With some jobs done already: everybody is at work. */
 export async function setStage(
   { onTestFinished }: TestContext,
-  { serverUrl, settings = [], queryTimeoutMs = 2_000 }: StageOptions,
+  { serverUrl, settings = [], queryTimeoutMs = 2_000, callMs }: StageOptions,
 ): Promise<Stage> {
   const database = await freshDatabase(serverUrl)
   const name = new URL(database.url).pathname.slice(1)
@@ -38,6 +40,7 @@ export async function setStage(
   await installAudit(database.url)
   const fleet = await startFleet({
     direct,
+    callMs,
     byLine: () => postgresStore({ url: proxy.url(database.url), queryTimeoutMs, onNotice }),
     kept: (history) => readAudit(database.url, (...place) => history.settlementOf(...place)),
   })

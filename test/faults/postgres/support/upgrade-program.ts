@@ -125,8 +125,6 @@ if (produce) {
     loops.push(keep(`enqueue ${kind}`, some))
   }
 }
-say({ working: name })
-
 async function stopEnqueuing(): Promise<void> {
   stopping = true
   await Promise.all(loops)
@@ -140,3 +138,5 @@ async function stop(): Promise<void> {
 }
 process.once('SIGUSR2', () => void stopEnqueuing())
 process.once('SIGTERM', () => void stop())
+// Last: whoever reads it may send a signal at once.
+say({ working: name })

@@ -9,9 +9,13 @@ begin
 end $$;
 
 -- Takes the jobs of lowest rank, at most p_limit: the plain ones under one lease, and a crash suspect, at most one per
--- claim, under a lease of its own. p_lanes, p_from and p_to say where to look: in which lanes, from which rank on and up to which rank,
--- exclusive; a lane may be listed several times. Returns the leases
--- as holdfast.grant_lease writes them, separated by U+001C; an empty text if there is nothing to claim.
+-- claim, under a lease of its own. p_lanes, p_from and p_to say where to look: in which lanes, from which rank on and up to
+-- which rank, exclusive; a lane may be listed several times.
+--
+-- Returns how much it has seen, and the leases as holdfast.grant_lease writes them, each behind U+001C:
+--   .  nothing is left there that is not locked by somebody else
+--   +  there may be more
+--   -  it did not look: the queue is paused
 create function holdfast.claim(p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[])
 returns text language plpgsql as $$
 declare
@@ -19,11 +23,11 @@ declare
   v_lanes smallint[];
   v_lows bigint[];
   v_highs bigint[];
-  v_places tid[];
+  v_locked record;
   v_taken record;
-  v_leases text[] := '{}';
+  v_answer text;
 begin
-  if p_limit < 1 or not holdfast.queue_is_open(p_queue) then return ''; end if;
+  if p_limit < 1 or not holdfast.queue_is_open(p_queue) then return '-'; end if;
   v_now := holdfast.now_ms();
   -- Most lanes are empty, and a look at each is cheap. If only one has jobs, it is read once, with the whole limit.
   select array_agg(here.lane), array_agg(here.low), array_agg(here.high) into v_lanes, v_lows, v_highs
@@ -33,7 +37,7 @@ begin
     where ready.queue = p_queue and ready.lane = here.lane and ready.rank >= here.low and ready.rank < here.high
     order by ready.rank, ready.id limit 1
   ) as first;
-  if v_lanes is null then return ''; end if;
+  if v_lanes is null then return '.'; end if;
   if cardinality(v_lanes) = 1 and v_lanes[1] <> 10 then
     select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
       string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed, bool_or(job.payload = '') as apart,
@@ -51,11 +55,14 @@ begin
       order by ready.rank, ready.id limit p_limit
       for update skip locked
     ) as job;
-    return holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs, v_taken.payloads,
-      v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
+    if v_taken.ids is null then return '.'; end if;
+    return case when cardinality(v_taken.ids) < p_limit then E'.\x1c' else E'+\x1c' end
+      || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs, v_taken.payloads,
+        v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
   end if;
 
-  v_places := holdfast.lock_by_rank(p_queue, p_limit, v_lanes, v_lows, v_highs);
+  select * into strict v_locked from holdfast.lock_by_rank(p_queue, p_limit, v_lanes, v_lows, v_highs);
+  v_answer := case when v_locked.more then '+' else '.' end;
   for v_taken in
     select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
       string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed, bool_or(job.payload = '') as apart,
@@ -65,21 +72,21 @@ begin
         coalesce(ready.payload, '') as payload,
         holdfast.pack_job(ready.due_at, ready.facts, ready.attempt + 1, ready.crashes, ready.created_at, ready.past,
           ready.unique_key, ready.unique_hold) as job
-      from holdfast.ready as ready where ready.ctid = any (v_places)
+      from holdfast.ready as ready where ready.ctid = any (v_locked.places)
       order by ready.rank, ready.id
     ) as job
     group by job.lane = 10
   loop
-    v_leases := v_leases || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs,
-      v_taken.payloads, v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
+    v_answer := v_answer || E'\x1c' || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids,
+      v_taken.jobs, v_taken.payloads, v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
   end loop;
-  return array_to_string(v_leases, E'\x1c');
+  return v_answer;
 end $$;
 
--- Locks the jobs of lowest rank among several lanes and returns their places. At most one is a suspect.
+-- Locks the jobs of lowest rank among several lanes. At most one is a suspect. more: not all that could be locked is.
 create function holdfast.lock_by_rank(
-  p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[]
-) returns tid[] language plpgsql as $$
+  p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[], out places tid[], out more boolean
+) language plpgsql as $$
 declare
   v_places tid[] := '{}';
   v_wanted bigint;
@@ -120,7 +127,8 @@ begin
     )
     select (select sum(wanted.size) from wanted), array_agg(locked.place) into v_wanted, v_got from locked;
     v_places := v_places || v_got;
-    exit when v_wanted is null or cardinality(v_places) >= p_limit or cardinality(v_got) >= v_wanted;
+    more := cardinality(v_places) >= p_limit or coalesce(cardinality(v_got), 0) < coalesce(v_wanted, 0);
+    exit when cardinality(v_places) >= p_limit or not more;
   end loop;
-  return v_places;
+  places := v_places;
 end $$;
