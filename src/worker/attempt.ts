@@ -42,6 +42,11 @@ export class Attempt implements CurrentJob, Batched {
   /** With whom it was started, for a batch handler; undefined for a plain job. */
   batch: BatchGroup | undefined
   batchCall: Batched['batchCall']
+  /**
+   * From before its handler's commit is sent until that has failed: the commit may have ended its lease, so a lease that is
+   * gone is no loss.
+   */
+  commits = false
   /** Set once its handler has committed: it is completed in the store, whatever comes after. */
   committed: CompletedSettlement | undefined
   #unhandled: { readonly reason: unknown } | undefined

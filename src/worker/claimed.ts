@@ -2,6 +2,7 @@
  * What a worker has claimed: the backlog, and which of it may start. A job starts only while the store was asked about it
  * a moment ago, and while few enough open jobs stand before it: the promises of `Store` ("Starts").
  */
+import type { Token } from '../job/ids.ts'
 import type { Lease } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import type { Backlog, Gathered } from './backlog.ts'
@@ -63,6 +64,15 @@ export class Claimed {
   open(): Attempt[] {
     return [...this.backlog.all(), ...this.#running].filter(
       (one) => one.phase === 'waiting' || one.phase === 'running',
+    )
+  }
+
+  /** Leases that must still stand. */
+  openTokens(): Set<Token> {
+    return new Set(
+      this.open()
+        .filter((attempt) => !attempt.commits)
+        .map((attempt) => attempt.token),
     )
   }
 

@@ -22,10 +22,11 @@ export async function commitAttempt<R>(
   insideCommit.refuse('commit again')
   const runMs = (): number => attempt.runMs(core.clock.monotonicMs())
   let done: { readonly value: R; readonly settlement: CompletedSettlement } | undefined
-  await core.connection.lend('commit', async (store) => {
+  const send = core.connection.lend('commit', async (store) => {
     const { transactions } = store
     if (transactions === undefined) throw noTransactions(store.kind)
     await transactions.commit({ worker, token, position, runMs, forget: core.forgets }, async (tx) => {
+      attempt.commits = false
       refuseWhenOver(attempt)
       const value = await insideCommit.run(() => write(tx as never))
       const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
@@ -33,8 +34,13 @@ export async function commitAttempt<R>(
       refuseWhenOver(attempt)
       const settlement: CompletedSettlement = { type: 'completed', result: json, resultDropped: dropped }
       done = { value, settlement }
+      attempt.commits = true
       return settlement
     })
+  })
+  await send.catch((error: unknown) => {
+    attempt.commits = false
+    throw error
   })
   if (done === undefined) throw new Error('The store committed without asking what.')
   attempt.committed = done.settlement

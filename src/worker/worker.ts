@@ -97,7 +97,7 @@ export class Worker implements LocalWorker {
       leaseMs: settings.leaseMs,
       callTimeoutMs: settings.callTimeoutMs,
       running: this.#running.attempts,
-      openTokens: () => new Set(this.#claimed.open().map((attempt) => attempt.token)),
+      openTokens: () => this.#claimed.openTokens(),
       onLost: (tokens) => this.#lose(tokens),
       onCancel: ({ token, position, reason }) =>
         this.#cancel((one) => one.token === token && one.position === position, reason) === 'running',

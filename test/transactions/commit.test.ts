@@ -50,6 +50,28 @@ describe('commit', { timeout: 30_000 }, () => {
     await hf.close()
   })
 
+  test('ends the lease, which is no loss to a handler that goes on', async () => {
+    const hf = open()
+    const lost: unknown[] = []
+    hf.on('job.lost', (facts) => void lost.push(facts))
+    const job = hf.job({
+      name: 'pay',
+      async run({ commit, signal }) {
+        await commit((tx) => note(tx, 'paid'))
+        // Long enough for some heartbeats, none of which knows the lease.
+        await new Promise((resolve) => setTimeout(resolve, 1_000))
+        signal.throwIfAborted()
+      },
+    })
+    await hf.work({ lease: '1s' })
+    const ended = new Promise((resolve) => hf.on('job.completed', resolve))
+    await job.enqueue()
+    await ended
+    expect(lost).toEqual([])
+    expect(await effects()).toEqual(['paid'])
+    await hf.close()
+  })
+
   test('completes the job in the name of the worker that ran it', async () => {
     const hf = open()
     const schema = `commit_${schemas - 1}`
