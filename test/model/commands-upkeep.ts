@@ -64,13 +64,14 @@ async function rescueSome(model: Model, under: StoreUnderTest, limit: number): P
   assert.equal(new Set(rescued).size, rescued.length, 'no job is rescued twice')
   for (const job of answer.jobs) {
     assert.ok(held.includes(job.id), `job ${job.id} was under a lease that may be rescued`)
-    const { atOnce } = model.worker(job.worker)
-    const before = openOf.get(job.worker)?.indexOf(job.id) ?? assert.fail()
-    takeBack(model, job, atOnce === null || before < atOnce)
+    const { atOnce, rescued: gone } = model.worker(job.worker)
+    const inOrder = openOf.get(job.worker) ?? assert.fail()
+    const before = inOrder.filter((id) => startsIn(model, id) === startsIn(model, job.id)).indexOf(job.id)
+    takeBack(model, job, atOnce === null || before < atOnce - (gone.get(startsIn(model, job.id)) ?? 0))
   }
-  for (const worker of model.workers) {
-    const taken = answer.jobs.filter((job) => job.worker === worker.id).length
-    if (worker.atOnce !== null) worker.atOnce = Math.max(0, worker.atOnce - taken)
+  for (const { id, worker } of answer.jobs) {
+    const { rescued: gone } = model.worker(worker)
+    gone.set(startsIn(model, id), (gone.get(startsIn(model, id)) ?? 0) + 1)
   }
   assert.ok(rescued.length >= Math.min(limit, held.length), 'as many as there are, up to the limit')
   for (const id of answer.workers) {
@@ -117,6 +118,11 @@ function openInOrder(model: Model, worker: WorkerId): JobId[] {
     .openLeases(worker)
     .toSorted((a, b) => a.token - b.token)
     .flatMap(({ ids, positions }) => ids.filter((_, at) => positions[at] === 'open'))
+}
+
+/** Among what the starts of a job are counted. */
+function startsIn(model: Model, id: JobId): string {
+  return model.startsByQueue ? model.job(id).facts.queue : ''
 }
 
 function takeBack(model: Model, rescued: RescuedJob, mayHaveRun: boolean): void {

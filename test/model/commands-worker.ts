@@ -25,7 +25,15 @@ const register = command({
     const id = model.ids.worker()
     await under.store.register(id, leaseMs, atOnce ?? undefined)
     const expiresAt = model.now + leaseMs
-    model.workers.push({ id, leaseMs, expiresAt, registered: true, atOnce, stopped: false })
+    model.workers.push({
+      id,
+      leaseMs,
+      expiresAt,
+      registered: true,
+      atOnce,
+      rescued: new Map(),
+      stopped: false,
+    })
     return []
   },
 })
@@ -191,7 +199,10 @@ export async function beat(
     return []
   }
   worker.expiresAt = model.now + worker.leaseMs
-  worker.atOnce = tells.atOnce ?? worker.atOnce
+  if (tells.atOnce !== undefined) {
+    worker.atOnce = tells.atOnce
+    worker.rescued.clear()
+  }
   for (const { job } of heard) job.heard = true
   const released = lost.flatMap((lease) => lease.ids.filter((_, at) => lease.positions[at] === 'open'))
   for (const id of released) {

@@ -62,8 +62,10 @@ export interface ModelWorker {
   expiresAt: number
   /** Known to the store. */
   registered: boolean
-  /** How many of its open jobs can be running; null: all of them. */
+  /** How many of its open jobs can be running, as it told last; null: all of them. */
   atOnce: number | null
+  /** How many of these were rescued since, by queue where the store counts by queue. */
+  readonly rescued: Map<string, number>
   /** The process has crashed: it never calls again, but a zombie may. */
   stopped: boolean
 }
@@ -90,6 +92,11 @@ export interface OldSettle {
   readonly request: SettleRequest
 }
 
+export interface ModelOptions {
+  readonly toleranceMs?: number
+  readonly startsByQueue?: boolean
+}
+
 export class Model {
   now: number
   /** How far the store's clock may run on by itself in one run: not at all where it is virtual. */
@@ -109,9 +116,13 @@ export class Model {
   leader: { readonly id: WorkerId; readonly untilMs: number } | null = null
   commandsRun = 0
 
-  constructor(startMs: number, toleranceMs: number) {
+  /** Whether the order of starts is counted queue by queue: then more jobs of a lost worker can have been running. */
+  readonly startsByQueue: boolean
+
+  constructor(startMs: number, { toleranceMs = 0, startsByQueue = false }: ModelOptions = {}) {
     this.now = startMs
     this.toleranceMs = toleranceMs
+    this.startsByQueue = startsByQueue
     this.ids = makeIds({ now: () => this.now }, seededRandom(7))
     this.keys = new ModelKeys(this)
   }

@@ -23,6 +23,8 @@ describe.skipIf(redisMissing() !== '')('the store on a Redis Cluster', () => {
   afterAll(() => cluster.dispose())
 
   test('does what the model does', { timeout: 120_000 }, async () => {
-    await runModelTest(() => openRedisStore({ url: cluster.url, frozen: true }), RUNS)
+    // A shard knows only what a worker has claimed of its own queue.
+    const options = { ...RUNS, startsByQueue: true }
+    await runModelTest(() => openRedisStore({ url: cluster.url, frozen: true }), options)
   })
 })

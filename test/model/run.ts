@@ -16,7 +16,7 @@ import { scheduleCommands } from './commands-schedules.ts'
 import { upkeepCommands } from './commands-upkeep.ts'
 import { workerCommands } from './commands-worker.ts'
 import { compareAll, compareTokens } from './compare.ts'
-import { Model } from './model.ts'
+import { Model, type ModelOptions } from './model.ts'
 
 export interface ModelTestOptions {
   readonly numRuns: number
@@ -26,6 +26,8 @@ export interface ModelTestOptions {
   readonly maxCommands?: number
   /** How far the store's clock may run on by itself during one run. @default 0, for a virtual clock */
   readonly toleranceMs?: number
+  /** Whether the store counts the order of starts queue by queue. @default false */
+  readonly startsByQueue?: boolean
   /** Whether a failure is reduced to the fewest commands. @default true */
   readonly shrink?: boolean
 }
@@ -52,12 +54,13 @@ export async function runModelTest(
     seed = systemRandom.uint32() | 0,
     maxCommands = 200,
     toleranceMs = 0,
+    startsByQueue = false,
     shrink = true,
   } = options
   const property = fc.asyncProperty(fc.commands(COMMANDS, { maxCommands, size: 'max' }), async (commands) => {
     const under = await open()
     try {
-      const model = await start(under, toleranceMs)
+      const model = await start(under, { toleranceMs, startsByQueue })
       await fc.asyncModelRun(() => ({ model, real: under }), commands)
       await compareAll(model, under)
       await compareTokens(model, under)
@@ -81,7 +84,7 @@ function textOf(commands: unknown): string {
 }
 
 /** The first job tells the store's time, and is the model's first. */
-async function start(under: StoreUnderTest, toleranceMs: number): Promise<Model> {
+async function start(under: StoreUnderTest, options: ModelOptions): Promise<Model> {
   const ids = makeIds({ now: () => 1 }, seededRandom(1))
   const probe: NewJob = {
     id: ids.job(),
@@ -101,7 +104,7 @@ async function start(under: StoreUnderTest, toleranceMs: number): Promise<Model>
   await under.store.enqueue({ id: ids.flush(), jobs: [probe] })
   const record = await under.store.admin.get(probe.id)
   assert.ok(record !== null, 'a job that was enqueued is in the store')
-  const model = new Model(record.createdAt, toleranceMs)
+  const model = new Model(record.createdAt, options)
   model.insert(probe)
   // Most of what can go wrong needs workers, so there are some from the start.
   for (let count = 0; count < FIRST_WORKERS; count++) {
@@ -114,6 +117,7 @@ async function start(under: StoreUnderTest, toleranceMs: number): Promise<Model>
       expiresAt: model.now + FIRST_LEASE_MS,
       registered: true,
       atOnce,
+      rescued: new Map(),
       stopped: false,
     })
   }

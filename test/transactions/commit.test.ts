@@ -24,6 +24,16 @@ async function effects(): Promise<unknown[]> {
   return (rows as { what: string }[]).map(({ what }) => what)
 }
 
+/** Resolves when the only worker has been renewed. */
+async function nextBeat(schema: string): Promise<void> {
+  await withClient(database.url, async (client) => {
+    const expiry = async (): Promise<unknown> =>
+      (await client.query(`select expires_at from ${schema}.worker`)).rows[0]
+    const before = JSON.stringify(await expiry())
+    while (JSON.stringify(await expiry()) === before);
+  })
+}
+
 const note = (tx: CommitTx, what: string) => tx.query('insert into effects values ($1)', [what])
 
 describe('commit', { timeout: 30_000 }, () => {
@@ -52,21 +62,22 @@ describe('commit', { timeout: 30_000 }, () => {
 
   test('ends the lease, which is no loss to a handler that goes on', async () => {
     const hf = open()
+    const schema = `commit_${schemas - 1}`
     const lost: unknown[] = []
     hf.on('job.lost', (facts) => void lost.push(facts))
     const job = hf.job({
       name: 'pay',
       async run({ commit, signal }) {
         await commit((tx) => note(tx, 'paid'))
-        // Long enough for some heartbeats, none of which knows the lease.
-        await new Promise((resolve) => setTimeout(resolve, 1_000))
+        // Goes on during two heartbeats, which do not know the lease any more.
+        for (let beats = 0; beats < 2; beats++) await nextBeat(schema)
         signal.throwIfAborted()
       },
     })
-    await hf.work({ lease: '1s' })
     const ended = new Promise((resolve) => hf.on('job.completed', resolve))
+    await hf.work({ lease: '1s' })
     await job.enqueue()
-    await ended
+    await Promise.race([ended, new Promise((resolve) => hf.on('job.lost', resolve))])
     expect(lost).toEqual([])
     expect(await effects()).toEqual(['paid'])
     await hf.close()

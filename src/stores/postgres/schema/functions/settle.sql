@@ -56,12 +56,7 @@ create function holdfast.complete_positions(
   p_lease holdfast.lease, p_mask varbit, p_size integer, p_run_ms integer[], p_results text[], p_dropped boolean[]
 ) returns void language plpgsql as $$
 begin
-  if p_lease.keyed then
-    perform holdfast.free_keys(array_agg(unpacked.unique_key), array_agg(job.id))
-    from holdfast.batch_jobs(p_lease.token, p_lease.claimed_at) as job
-    cross join lateral holdfast.unpack_job(job.job) as unpacked
-    where get_bit(p_mask, job.place) = 1 and unpacked.unique_key is not null;
-  end if;
+  if p_lease.keyed then perform holdfast.free_keys_of(p_lease, p_mask); end if;
   insert into holdfast.history
     (finished_at, token, claimed_at, worker, size, apart, queue, mask, run_ms, results, dropped)
   values (holdfast.now_ms(), p_lease.token, p_lease.claimed_at, p_lease.worker, p_size, p_lease.apart, p_lease.queue,
@@ -75,12 +70,7 @@ end $$;
 -- The other fast path: nothing is kept of these positions.
 create function holdfast.forget_positions(p_lease holdfast.lease, p_mask varbit) returns void language plpgsql as $$
 begin
-  if p_lease.keyed then
-    perform holdfast.free_keys(array_agg(unpacked.unique_key), array_agg(job.id))
-    from holdfast.batch_jobs(p_lease.token, p_lease.claimed_at) as job
-    cross join lateral holdfast.unpack_job(job.job) as unpacked
-    where get_bit(p_mask, job.place) = 1 and unpacked.unique_key is not null;
-  end if;
+  if p_lease.keyed then perform holdfast.free_keys_of(p_lease, p_mask); end if;
   if p_lease.apart then
     perform holdfast.delete_payloads(array_agg(job.id))
     from holdfast.batch as batch cross join lateral unnest(batch.ids) with ordinality as job (id, place)
@@ -88,4 +78,13 @@ begin
       and get_bit(p_mask, (job.place - 1)::integer) = 1;
   end if;
   perform holdfast.end_positions(p_lease, p_mask, false);
+end $$;
+
+-- Frees the unique keys of these positions.
+create function holdfast.free_keys_of(p_lease holdfast.lease, p_mask varbit) returns void language plpgsql as $$
+begin
+  perform holdfast.free_keys(array_agg(unpacked.unique_key), array_agg(job.id))
+  from holdfast.batch_jobs(p_lease.token, p_lease.claimed_at) as job
+  cross join lateral holdfast.unpack_job(job.job) as unpacked
+  where get_bit(p_mask, job.place) = 1 and unpacked.unique_key is not null;
 end $$;
