@@ -13,14 +13,12 @@ import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import type { Duration } from '../std/duration.ts'
 import type { Lease, WakeUp } from '../stores/store.ts'
-import { Attempt } from './attempt.ts'
-import { Backlog, type Gathered } from './backlog.ts'
+import type { Attempt } from './attempt.ts'
+import { Backlog } from './backlog.ts'
 import { Backoff } from './backoff.ts'
-import { joinBatch } from './through-batch.ts'
 import { Claimed } from './claimed.ts'
 import { CallLoop } from './call-loop.ts'
 import { exchange } from './exchange.ts'
-import { lateOutcome } from './execute.ts'
 import { healthOf, type WorkerHealth } from './health.ts'
 import { Intake, type Claim } from './intake.ts'
 import type { WorkerSettings } from './options.ts'
@@ -29,6 +27,7 @@ import { Reporter } from './reporter.ts'
 import { ABORT_GRACE_MS, Running } from './running.ts'
 import { Session } from './session.ts'
 import { Outbox, policyOf, settle, tellSettled } from './settling.ts'
+import { Starter } from './starter.ts'
 import { Tally } from './tally.ts'
 import { watchUnhandledRejections } from './unhandled.ts'
 
@@ -52,6 +51,7 @@ export class Worker implements LocalWorker {
   readonly #stopBell: Bell
   readonly #claimed: Claimed
   readonly #running: Running
+  readonly #starter: Starter
   readonly #outbox = new Outbox()
   #phase: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
   /** Given back since the stop began. */
@@ -91,6 +91,14 @@ export class Worker implements LocalWorker {
       core.events.emit('batch.resized', { worker: this.id, job: name, queue, ...resized }),
     )
     this.#claimed = new Claimed(backlog, this.#running.attempts, settings.concurrency, () => this.#session)
+    this.#starter = new Starter({
+      core,
+      slots: settings.concurrency,
+      claimed: this.#claimed,
+      running: this.#running,
+      mayStart: () => this.#phase === 'running' && this.#session.sure,
+      conclude: (attempt, outcome) => this.#conclude(attempt, outcome),
+    })
     this.#intake = new Intake(settings.weights, settings.batchSize, core.clock.monotonicMs())
     this.#session = new Session({
       core,
@@ -102,7 +110,7 @@ export class Worker implements LocalWorker {
       onCancel: ({ token, position, reason }) =>
         this.#cancel((one) => one.token === token && one.position === position, reason) === 'running',
       onPaused: (queue, heardMs) => this.#giveBack(this.#claimed.takePaused(queue, heardMs)),
-      onBeat: () => this.#startWaiting(),
+      onBeat: () => this.#starter.start(),
       atOnce: this.#claimed.atOnce,
       onReborn: (before, abandoned) =>
         core.events.emit('worker.reborn', { worker: this.id, before, abandoned }),
@@ -156,7 +164,7 @@ export class Worker implements LocalWorker {
     const begunMs = this.#now()
     const polls = this.#pace.pollIsDue()
     if (polls) this.#intake.poll()
-    this.#startWaiting()
+    this.#starter.start({ afterBreak: true })
     this.#giveBack(this.#claimed.backlog.takeStale(this.#now() - GIVE_BACK_MS))
     let left = this.#outbox.take()
     let claim: Claim | null = null
@@ -175,7 +183,7 @@ export class Worker implements LocalWorker {
       for (const one of answer.settled) tellSettled(this.#core, one.pending, one.answer)
       if (claim !== null && answer.claimed) this.#intake.answered(claim, answer.leases)
       for (const lease of answer.leases) this.#receive(lease, answer.sentMs)
-      if (this.#claimed.stalled) this.#startWaiting()
+      if (this.#claimed.stalled) this.#starter.start()
       if (left.length > 0) throw answer.failure
       this.#backoff.reset()
     } catch (error) {
@@ -209,7 +217,7 @@ export class Worker implements LocalWorker {
     const { cancelled, paused } = this.#claimed.receive(lease, askedMs, this.#session, this.#now())
     for (const { attempt, reason } of cancelled) this.#conclude(attempt, { type: 'cancelled', reason })
     this.#giveBack(paused)
-    if (this.#phase === 'running') this.#startWaiting()
+    if (this.#phase === 'running') this.#starter.start()
     else this.#giveBack(this.#claimed.backlog.takeAll())
   }
 
@@ -226,43 +234,11 @@ export class Worker implements LocalWorker {
 
   // ── execute ────────────────────────────────────────────────────────────────
 
-  #startWaiting(): void {
-    const { backlog } = this.#claimed
-    while (this.#phase === 'running' && backlog.size > 0 && this.#hasRoom) {
-      const next = this.#claimed.next(this.#now())
-      if (next === undefined) return
-      if (!(next instanceof Attempt)) this.#startBatch(next)
-      else if (!this.#expire(next)) this.#start(next)
-    }
-  }
-
-  get #hasRoom(): boolean {
-    return this.#running.taken < this.#settings.concurrency && this.#session.sure
-  }
-
-  /** Whether it is too late for this one: then it is over. */
-  #expire(attempt: Attempt): boolean {
-    const outcome = lateOutcome(attempt, this.#now())
-    if (outcome !== null) this.#conclude(attempt, outcome)
-    return outcome !== null
-  }
-
-  #startBatch(gathered: Gathered): void {
-    const attempts = gathered.attempts.filter((attempt) => !this.#expire(attempt))
-    joinBatch(this.#core, gathered, attempts)
-    for (const attempt of attempts) this.#start(attempt)
-  }
-
-  #start(attempt: Attempt): void {
-    this.#claimed.left()
-    this.#running.start(attempt)
-  }
-
   #ended(attempt: Attempt, outcome: Outcome | null): void {
     this.#session.ended(attempt)
     this.#intake.noteFinished()
     if (outcome !== null) this.#conclude(attempt, outcome)
-    this.#startWaiting()
+    this.#starter.start()
     this.#calls.ring()
     this.#stopBell.ring()
   }
@@ -386,6 +362,7 @@ export class Worker implements LocalWorker {
 
   async #leave(): Promise<void> {
     this.#running.clear()
+    this.#starter.stop()
     this.#unwatch?.()
     this.#leaveLocal?.()
     await Promise.all([this.#unsubscribe?.(), this.#loop])
