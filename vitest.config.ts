@@ -21,6 +21,9 @@ function selfAliases(): { find: RegExp; replacement: string }[] {
 /** Each installs a schema of its own, so they take a minute. */
 const SLOW_MUTANTS = 'test/mutants/postgres.test.ts'
 
+/** It counts the listeners of its process, and the simulation leaves killed workers behind in theirs. */
+const NEEDS_A_PROCESS = 'src/worker/unhandled.test.ts'
+
 export default defineConfig({
   resolve: { alias: selfAliases() },
   // Node 20 cannot parse `using`: lower it in tests as tsc does in the build.
@@ -28,8 +31,8 @@ export default defineConfig({
   test: {
     // What names no store: tests leave nothing behind on the disk.
     env: { HOLDFAST_STORE: 'memory:' },
-    // Many tests wait for servers and leases: one worker, which is the default on two cores, would wait with them.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Many tests wait for servers and leases: one worker more than there are cores uses that time.
+    maxWorkers: availableParallelism() + 1,
     allowOnly: !process.env['CI'],
     reporters: ['default', new SummaryReporter()],
     // Far beyond what any takes: a loaded machine is no failure.
@@ -42,8 +45,14 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['test/faults/**', SLOW_MUTANTS],
+          exclude: ['test/faults/**', SLOW_MUTANTS, NEEDS_A_PROCESS],
+          // A process for each file would spend a fifth of the time on loading the same modules.
+          isolate: false,
         },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: [NEEDS_A_PROCESS] },
       },
       {
         extends: true,

@@ -39,8 +39,9 @@ const TABLES = [
   'note',
 ]
 
+/** On tables with a few rows this takes a tenth of the time of a truncate, which makes new files for each index. */
 function emptied(names: Names): string {
-  return render(`truncate ${TABLES.map((table) => `holdfast.${table}`).join(', ')}`, names)
+  return render(TABLES.map((table) => `delete from holdfast.${table};`).join('\n'), names)
 }
 
 export interface SqlStoreSetup {
