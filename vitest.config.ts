@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { SummaryReporter } from './test/support/summary-reporter.ts'
 
+const CORES = availableParallelism()
 const root = fileURLToPath(new URL('.', import.meta.url))
 
 // `holdfast` and its subpaths mean the sources here, read off the exports map so that there is one list.
@@ -32,7 +33,7 @@ export default defineConfig({
     // What names no store: tests leave nothing behind on the disk.
     env: { HOLDFAST_STORE: 'memory:' },
     // Many tests wait for servers and leases: one worker more than there are cores uses that time.
-    maxWorkers: availableParallelism() + 1,
+    maxWorkers: CORES + 1,
     allowOnly: !process.env['CI'],
     reporters: ['default', new SummaryReporter()],
     // Far beyond what any takes: a loaded machine is no failure.
@@ -59,7 +60,8 @@ export default defineConfig({
         test: {
           name: 'faults',
           include: ['test/faults/**/*.test.ts', SLOW_MUTANTS],
-          // Kills and freezes wait for leases to run out, in processes of their own.
+          // Kills and freezes wait for leases to run out, in processes of their own, which need the cores.
+          maxWorkers: Math.max(2, CORES),
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -334,6 +334,29 @@ describe('S17: a claimable job is not overtaken for longer than the bound', () =
     expect(overtaken(301)).toEqual(['S17 first'])
   })
 
+  test('nor if it is claimed afterwards, cancelled, or never claimed', () => {
+    const left = (leave: (story: Story) => void): string[] => {
+      const story = new Story().register('w').enqueue('first').wait(1_000).enqueue('second')
+      story.claim('w', ['second'])
+      leave(story)
+      return broken(story)
+    }
+    expect(left((story) => story.claim('w', ['first']))).toEqual(['S17 first'])
+    expect(left((story) => story.move('first', 'cancel', 'cancelled'))).toEqual(['S17 first'])
+    expect(left(() => {})).toEqual(['S17 first'])
+  })
+
+  test('it may be by a later claim that is written down before its own', () => {
+    const story = new Story().register('w').enqueue('first').wait(1_000).enqueue('second')
+    const [one, two] = [story.invoke(claimCall('w')), story.invoke(claimCall('w'))]
+    const [earlier, later] = [1, 2]
+    story.grant('w', ['second'], later)
+    story.grant('w', ['first'], earlier)
+    story.answer(two, story.leaseReply(later, ['second']))
+    story.answer(one, story.leaseReply(earlier, ['first']))
+    expect(broken(story)).toEqual([])
+  })
+
   test('a lower rank is no overtaking', () => {
     const story = new Story().register('w').enqueue('first').wait(1_000)
     story.enqueue('urgent', { headStartMs: 5_000 })

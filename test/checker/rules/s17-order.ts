@@ -1,6 +1,8 @@
 /**
  * S17: a claim does not pass over a job that ranks before what it takes, if that one has been claimable for longer than the
  * bound: in the queue, unpaused, and plain. Suspects have their own way of being claimed and are exempt on both sides.
+ * Nor is a job passed over that another claim has locked but not committed: on a busy server the later of two claims may
+ * be written down first. So whoever is overtaken is judged when it leaves the queue, by the tokens, which are given in order.
  *
  * Jobs wait first in the order in which they came; once they are older than the bound, they go to a heap by rank, and a
  * claim only has to look at its top. What is claimed or cancelled meanwhile is crossed out and falls off later.
@@ -17,6 +19,8 @@ interface Waiting {
   readonly id: string
   readonly move: MoveEvent
   there: boolean
+  /** The earliest claim that passed over it, and how long it had been claimable then. */
+  overtaken: { readonly by: MoveEvent; readonly afterMs: number } | undefined
 }
 
 interface Line {
@@ -49,11 +53,12 @@ export class Order implements Rule {
       if (was !== undefined) {
         was.there = false
         this.#waiting.delete(event.job)
+        if (event.by !== 'claim' || !isEarlier(event, was.overtaken?.by)) this.#judge(was)
       }
       if (event.by === 'claim' && event.crashes === 0) this.#claimed(event)
     }
     if (event.to === 'ready' && event.crashes === 0) {
-      const entry = { rank: event.rank, id: event.job, move: event, there: true }
+      const entry = { rank: event.rank, id: event.job, move: event, there: true, overtaken: undefined }
       this.#waiting.set(event.job, entry)
       this.#lineOf(event.queue).young.add(event.t, entry)
     }
@@ -76,9 +81,15 @@ export class Order implements Rule {
       !ranksBefore(first, { rank: event.rank, id: event.job })
     )
       return
-    const since = Math.max(first.move.t, line.resumedAt)
-    const text = `${event.job} was claimed before it, which ranks after it, when it had been claimable for ${event.t - since} ms`
-    this.#world.report('S17', first.move.job, text, [first.move, event])
+    if (first.overtaken !== undefined && !isEarlier(event, first.overtaken.by)) return
+    first.overtaken = { by: event, afterMs: event.t - Math.max(first.move.t, line.resumedAt) }
+  }
+
+  #judge({ move, overtaken }: Waiting): void {
+    if (overtaken === undefined) return
+    const { by, afterMs } = overtaken
+    const text = `${by.job} was claimed before it, which ranks after it, when it had been claimable for ${afterMs} ms`
+    this.#world.report('S17', move.job, text, [move, by])
   }
 
   #set({ queue, paused, t }: SettingEvent): void {
@@ -101,7 +112,13 @@ export class Order implements Rule {
     return line
   }
 
-  end(): void {}
+  end(): void {
+    for (const entry of this.#waiting.values()) this.#judge(entry)
+  }
+}
+
+function isEarlier(claim: MoveEvent, than: MoveEvent | undefined): boolean {
+  return (claim.token ?? Infinity) < (than?.token ?? Infinity)
 }
 
 /** Lower ranks go first; equal ones by id. */

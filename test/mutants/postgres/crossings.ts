@@ -67,6 +67,12 @@ class Held {
     await withDeadline(systemClock, WAIT_MS, look(), () => new Error('nobody waits'))
   }
 
+  /** Commits once it is what this call waits for, and returns what the call does. */
+  async holdsUp<T>(call: Promise<T>): Promise<T> {
+    const [answer] = await Promise.all([call, this.blocksSomebody().then(() => this.commit())])
+    return answer
+  }
+
   async commit(): Promise<void> {
     await this.#client.query('commit')
   }
@@ -87,10 +93,7 @@ export const CROSSINGS: Readonly<Record<string, (site: CrossingSite) => Promise<
     const held = await harness.claimOne(await harness.worker())
     await using first = new Held(site)
     await first.begin(COMPLETE, [held.worker, `{${held.token}}`])
-    const second = harness.settle(held, COMPLETED)
-    await first.blocksSomebody()
-    await first.commit()
-    assert.equal(await second, 'already')
+    assert.equal(await first.holdsUp(harness.settle(held, COMPLETED)), 'already')
   },
   async [CLAIM_PASSES](site) {
     const harness = new Harness(site.under)
@@ -108,10 +111,7 @@ export const CROSSINGS: Readonly<Record<string, (site: CrossingSite) => Promise<
     await harness.put()
     await using claim = new Held(site)
     await claim.begin(CLAIM, [await harness.worker(), QUEUE])
-    const pause = harness.store.admin.setPaused(QUEUE, true)
-    await claim.blocksSomebody()
-    await claim.commit()
-    await pause
+    await claim.holdsUp(harness.store.admin.setPaused(QUEUE, true))
   },
   async [ENQUEUE_WAITS](site) {
     const harness = new Harness(site.under)
@@ -120,10 +120,8 @@ export const CROSSINGS: Readonly<Record<string, (site: CrossingSite) => Promise<
     await using claim = new Held(site)
     await claim.begin(CLAIM, [await harness.worker(), QUEUE])
     const job = newJob({ unique })
-    const enqueue = harness.store.enqueue({ id: newFlushId(), jobs: [job] })
-    await claim.blocksSomebody()
-    await claim.commit()
-    assert.deepEqual(await enqueue, [{ id: job.id, outcome: 'inserted' }])
+    const enqueued = await claim.holdsUp(harness.store.enqueue({ id: newFlushId(), jobs: [job] }))
+    assert.deepEqual(enqueued, [{ id: job.id, outcome: 'inserted' }])
   },
   async [TOKENS_GROW](site) {
     const { before, after } = await claimsAroundCrash(site)
