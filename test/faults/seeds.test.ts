@@ -6,10 +6,10 @@ import { BATCH_FROM_SEED, SCHEDULE_FROM_SEED, WIDE_FROM_SEED } from '../simulati
 const MINUTES = 3
 
 const RANGES = [
-  { from: 76, to: 125 },
-  { from: WIDE_FROM_SEED + 25, to: WIDE_FROM_SEED + 49 },
-  { from: SCHEDULE_FROM_SEED + 15, to: SCHEDULE_FROM_SEED + 24 },
-  { from: BATCH_FROM_SEED + 15, to: BATCH_FROM_SEED + 24 },
+  { from: 41, to: 125 },
+  { from: WIDE_FROM_SEED + 10, to: WIDE_FROM_SEED + 49 },
+  { from: SCHEDULE_FROM_SEED + 10, to: SCHEDULE_FROM_SEED + 24 },
+  { from: BATCH_FROM_SEED + 10, to: BATCH_FROM_SEED + 24 },
 ]
 
 test.each(RANGES)('seeds $from to $to keep every rule', { timeout: 240_000 }, async ({ from, to }) => {

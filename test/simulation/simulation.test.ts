@@ -6,10 +6,10 @@ import { BATCH_FROM_SEED, SCHEDULE_FROM_SEED, WIDE_FROM_SEED } from './plan.ts'
 import { simulate } from './run.ts'
 
 const MINUTES = 3
-const SEEDS = 75
-const WIDE_SEEDS = 25
-const SCHEDULE_SEEDS = 15
-const BATCH_SEEDS = 15
+const SEEDS = 40
+const WIDE_SEEDS = 10
+const SCHEDULE_SEEDS = 10
+const BATCH_SEEDS = 10
 const GROUP = 5
 
 /** Seeds that once showed a fault, and how long a run it took: they stay for ever. */
