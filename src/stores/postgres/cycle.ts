@@ -4,7 +4,7 @@ import type { Clock } from '../../std/clock.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, Lease } from '../store.ts'
 import type { Queryable, SqlValue } from './executor.ts'
 import type { Found, Lanes, Look } from './lanes.ts'
-import { intArray, uuidArray } from './literals.ts'
+import { intArray, textArray, uuidArray } from './literals.ts'
 import { unpackJob, type PackedJob } from './packed-jobs.ts'
 import { NO_SETTLES, notFound, packSettles, readHeld, readSettled, type Held } from './settles.ts'
 import type { Statements } from './statements.ts'
@@ -33,6 +33,9 @@ interface Claim {
   /** In the order of the jobs; empty if the payload is in a table of its own. */
   readonly payloads: readonly string[]
 }
+
+/** Few large texts instead of many small ones: the garbage collector does not copy those (8 KB: 37 to 35 µs of CPU per job). */
+const PAYLOADS_PER_ROW = 64
 
 export const NO_CLAIM: readonly SqlValue[] = [null, null, null, null, null]
 
@@ -142,7 +145,7 @@ async function leasesIn(
 
 function payloadOf(id: JobId, bodies: ReadonlyMap<JobId, string> | undefined): string {
   const body = bodies?.get(id)
-  if (body === undefined) throw new Error(`The payload of job ${id} is missing.`)
+  if (!body) throw new Error(`The payload of job ${id} is missing.`)
   return body
 }
 
@@ -150,8 +153,16 @@ async function payloadsOf(
   { db, statements }: CycleParts,
   ids: readonly JobId[],
 ): Promise<ReadonlyMap<JobId, string>> {
-  const rows = await db.query<{ id: JobId; body: string }>(statements.payloads, [uuidArray(ids)])
-  return new Map(rows.map(({ id, body }) => [id, body]))
+  const portions = Array.from({ length: Math.ceil(ids.length / PAYLOADS_PER_ROW) }, (_, at) =>
+    ids.slice(at * PAYLOADS_PER_ROW, (at + 1) * PAYLOADS_PER_ROW),
+  )
+  const rows = await db.query<{ bodies: string }>(statements.payloads, [textArray(portions.map(uuidArray))])
+  const bodies = new Map<JobId, string>()
+  for (const [at, portion] of portions.entries()) {
+    const texts = rows[at]?.bodies.split('\x1e') ?? []
+    for (const [place, id] of portion.entries()) bodies.set(id, texts[place] ?? '')
+  }
+  return bodies
 }
 
 async function finishedOf({ db, statements }: CycleParts, tokens: readonly Token[]): Promise<Set<Token>> {
