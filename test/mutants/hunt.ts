@@ -7,6 +7,8 @@ import { MODEL, plant, type EditText, type TextMutant } from './mutant.ts'
 export interface MutantSite {
   /** A fresh store, empty and opened; its clock stands still for the model test. */
   open(edit: EditText, frozen: boolean): Promise<StoreUnderTest>
+  /** Has the server parse every text; fails if it refuses one. */
+  load(edit: EditText): Promise<void>
   /** Tests of this kind of store beside the conformance suite, by title. */
   tests(edit: EditText): Readonly<Record<string, () => Promise<void>>>
   /** Of the conformance suite: title → why this store cannot pass it. */
@@ -40,30 +42,58 @@ export function testsOn(site: MutantSite, edit: EditText): ReadonlyMap<string, (
   return tests
 }
 
-/** `titles`: which tests to run. */
+/**
+ * `titles`: which tests to run. A mutant whose text the server does not accept proves nothing, because every test fails on it:
+ * it is an error.
+ */
 export async function hunt(
   mutant: TextMutant,
   site: MutantSite,
   titles: readonly string[] = mutant.caughtBy,
 ): Promise<Hunted[]> {
   const { edit, isPlanted } = plant(mutant)
+  await site.load(edit).catch((error: unknown) => {
+    throw new Error(`mutant "${mutant.name}" does not load: ${messageOf(error)}`, { cause: error })
+  })
   const tests = testsOn(site, edit)
   const hunted: Hunted[] = []
   for (const title of titles) {
     const begun = performance.now()
     const work = tests.get(title)?.()
     if (work === undefined) throw new Error(`mutant "${mutant.name}": there is no test "${title}"`)
-    const caught = await work.then(() => null, explain)
+    const caught = await work.then(
+      () => null,
+      (error: unknown) => explain(mutant, error),
+    )
     hunted.push({ title, ms: performance.now() - begun, caught })
   }
   if (!isPlanted()) throw new Error(`mutant "${mutant.name}": ${mutant.file} was never read`)
   return hunted
 }
 
-function explain(error: unknown): string {
+function explain(mutant: TextMutant, error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   // A mutant that does not fit its file is no test that failed.
   if (error.message.startsWith('mutant "')) throw error
-  const cause = error.cause instanceof Error ? error.cause.message : error.message
-  return cause.split('\n')[0] ?? ''
+  const broken = causesOf(error).find(isBrokenText)
+  if (broken !== undefined)
+    throw new Error(`mutant "${mutant.name}" does not run: ${messageOf(broken)}`, { cause: error })
+  return messageOf(error.cause instanceof Error ? error.cause : error)
+}
+
+function causesOf(error: unknown): unknown[] {
+  return error instanceof Error ? [error, ...causesOf(error.cause)] : [error]
+}
+
+/** Names that do not exist are noticed only when the text runs: SQLSTATE class 42, and globals in Lua. */
+function isBrokenText(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code } = error as { readonly code?: unknown }
+  return (
+    (typeof code === 'string' && /^42...$/.test(code)) || /nonexistent global variable/.test(error.message)
+  )
+}
+
+function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? ''
 }

@@ -25,6 +25,15 @@ describe('a mutant of the SQL is noticed', { timeout: 3 * BUDGET_MS }, () => {
     }
   })
 
+  test.each([
+    ['syntax', 'v_mask := coalesce(v_pack.mask', 'v_mask := := coalesce(v_pack.mask', 'does not load'],
+    ['a name', 'history.token = p_token for update', 'history.lease = p_token for update', 'does not run'],
+  ])('and one that the server does not accept is an error: %s', async (name, find, replace, message) => {
+    const caughtBy = ['a forgotten job is in no list and no count, and cannot be cancelled']
+    const mutant = { name, file: 'forget_packed.sql', find, replace, caughtBy }
+    await expect(hunt(mutant, postgresSite(database.url))).rejects.toThrow(message)
+  })
+
   test('and the SQL as it is passes the same tests', { timeout: 10 * BUDGET_MS }, async () => {
     const tests = testsOn(postgresSite(database.url), (_, text) => text)
     for (const title of new Set(POSTGRES_MUTANTS.flatMap(({ caughtBy }) => caughtBy)))

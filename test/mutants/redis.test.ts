@@ -19,6 +19,12 @@ describe.skipIf(redisMissing() !== '')('a mutant of the Lua scripts is noticed',
     }
   })
 
+  test('and one that the server cannot parse is an error', async () => {
+    const find = '  remember(lease.token, settled)\n'
+    const mutant = { name: 'syntax', file: 'leases', find, replace: '  remember(\n', caughtBy: ['unused'] }
+    await expect(hunt(mutant, redisSite(sharedRedis()))).rejects.toThrow('does not load')
+  })
+
   test('and the scripts as they are pass the same tests', async () => {
     const tests = testsOn(redisSite(sharedRedis()), (_, text) => text)
     for (const title of new Set(REDIS_MUTANTS.flatMap(({ caughtBy }) => caughtBy))) await tests.get(title)?.()

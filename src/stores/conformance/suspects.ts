@@ -72,6 +72,20 @@ export const suspectsTopic: Topic = {
       sameIds(answers.flatMap(toScheduled), held.slice(0, 3).map(idOf), 'the first three')
       sameIds(answers.flatMap(toReady), held.slice(3).map(idOf), 'the rest')
     },
+    'a rescue in small steps takes every job of a worker that gave no number for a suspect': async (
+      harness,
+    ) => {
+      await harness.enqueue(newJobs(6))
+      const worker = await harness.worker()
+      const ids: JobId[] = []
+      for (let lease = 0; lease < 3; lease++) ids.push(...(await harness.claimIds(worker, { limit: 2 })))
+      await harness.advance(LEASE_MS + SECOND_MS)
+      const answers: RescueAnswer[] = []
+      for (let step = 0; step < 4; step++) answers.push(await harness.rescue(2))
+      sameIds(answers.flatMap(toScheduled), ids, 'any of them may have been running')
+      assert.deepEqual(answers.flatMap(toReady), [])
+      assert.ok((answers[0]?.jobs.length ?? 0) < ids.length, 'the first step took a part of them')
+    },
     'a heartbeat raises or lowers the number': async (harness) => {
       const { worker, held } = await holding(harness, 1, 4)
       await harness.store.heartbeat({ worker, strangers: [], atOnce: 3 })

@@ -15,7 +15,7 @@ import type {
 } from '../store.ts'
 import type { Executor, SqlValue } from './executor.ts'
 import { groupFilterValues, neighbour, rangeOf, scan, type ScanParts } from './list.ts'
-import { uuidArray } from './literals.ts'
+import { textArray, uuidArray } from './literals.ts'
 import { recordOf, type RecordRow } from './records.ts'
 import type { Statements } from './statements.ts'
 
@@ -61,6 +61,7 @@ export function sqlAdmin(executor: Executor, statements: Statements): Admin {
       const ids = uuidArray(rows.map(({ id }) => id))
       const [row] = await executor.query<{ changed: number }>(statements.change, [
         ids,
+        filter.states === undefined ? null : textArray(filter.states),
         ...actionValues(action),
       ])
       const changed = row?.changed ?? 0
@@ -112,7 +113,7 @@ async function deadGroups(
   return { groups, next: unread === null ? null : neighbour(unread, -1n), looked: rows[0]?.looked ?? 0 }
 }
 
-/** As holdfast.change takes them: what to do, the reason, the payload. */
+/** As holdfast.change takes them: the action, the reason and the payload. */
 function actionValues(action: BulkAction): SqlValue[] {
   const reason = action.type === 'cancel' ? action.reason : null
   const payload = action.type === 'replay' ? (action.payload ?? null) : null

@@ -52,8 +52,8 @@ const TEXTS = {
   queues: 'select * from holdfast.queue_status order by queue',
   compactCounts: 'select holdfast.compact_counts($1::integer) as compacted',
   setPaused: 'select holdfast.set_paused($1::text, $2::boolean)',
-  cancel: 'select holdfast.cancel($1::uuid, $2::text) as outcome',
-  change: 'select holdfast.change($1::text::uuid[], $2::text, $3::text, $4::text) as changed',
+  cancel: 'select holdfast.cancel($1::uuid, $2::text, null) as outcome',
+  change: `select holdfast.change($1::text::uuid[], $2::text::text[], $3::text, $4::text, $5::text) as changed`,
   edit: 'select holdfast.edit($1::uuid, $2::text, $3::smallint, $4::bigint, $5::bigint, $6::bigint) as outcome',
   putNote: `insert into holdfast.note (kind, id, text, until)
     values ($1::text, $2::text, $3::text, holdfast.now_ms() + $4::bigint)

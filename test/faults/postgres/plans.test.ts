@@ -135,7 +135,7 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
     const { rows } = await client.query<{ id: string }>('select id from holdfast.ready offset 500000 limit 1')
     const id = rows[0]?.id
     await looksAtMost(1, 'select * from holdfast.get_job($1)', [id])
-    await looksAtMost(1, 'select holdfast.cancel($1, null)', [id])
+    await looksAtMost(1, 'select holdfast.cancel($1, null, null)', [id])
     await looksAtMost(201, PAGE)
   })
 

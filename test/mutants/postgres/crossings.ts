@@ -3,8 +3,6 @@
  * the other. Whether the second waits is a fact that the server knows.
  */
 import assert from 'node:assert/strict'
-import pg from 'pg'
-import type { StoreUnderTest } from '../../../src/stores/conformance/index.ts'
 import {
   COMPLETED,
   Harness,
@@ -13,15 +11,9 @@ import {
   QUEUE,
   uniqueWhile,
 } from '../../../src/stores/conformance/support.ts'
-import { render, type Names } from '../../../src/stores/postgres/names.ts'
 import { withDeadline } from '../../../src/std/deadline.ts'
 import { systemClock } from '../../../src/std/clock.ts'
-
-export interface CrossingSite {
-  readonly under: StoreUnderTest
-  readonly names: Names
-  readonly url: string
-}
+import { CLAIM, Held, WAIT_MS, type Crossings, type CrossingSite } from './held.ts'
 
 export const SETTLE_WAITS = 'a settle waits for another one of the same lease'
 export const PAUSE_WAITS = 'a pause waits for a claim under way'
@@ -30,63 +22,9 @@ export const CLAIM_PASSES = 'a claim passes over what another one has locked'
 export const TOKENS_GROW = 'tokens grow although a crash put their sequence back'
 export const LOST_CLAIM = 'a settle of a claim that a crash undid is refused'
 
-const WAIT_MS = 5_000
-const LOWEST = '-1000000000000000'
-const HIGHEST = '1000000000000000'
-
-/** One call by hand, in a transaction of its own that stays open until it is committed. */
-class Held {
-  readonly #client: pg.Client
-  readonly #names: Names
-
-  constructor({ url, names }: CrossingSite) {
-    this.#client = new pg.Client({ connectionString: url })
-    this.#names = names
-  }
-
-  async begin(text: string, values: readonly unknown[]): Promise<void> {
-    await this.#client.connect()
-    await this.#client.query('begin')
-    await this.run(text, values)
-  }
-
-  async run(text: string, values: readonly unknown[]): Promise<void> {
-    await this.#client.query(render(text, this.#names), [...values])
-  }
-
-  /** Resolves when somebody waits for this transaction. */
-  async blocksSomebody(): Promise<void> {
-    const look = async (): Promise<void> => {
-      for (;;) {
-        const { rows } = await this.#client.query(
-          `select from pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid))`,
-        )
-        if (rows.length > 0) return
-      }
-    }
-    await withDeadline(systemClock, WAIT_MS, look(), () => new Error('nobody waits'))
-  }
-
-  /** Commits once it is what this call waits for, and returns what the call does. */
-  async holdsUp<T>(call: Promise<T>): Promise<T> {
-    const [answer] = await Promise.all([call, this.blocksSomebody().then(() => this.commit())])
-    return answer
-  }
-
-  async commit(): Promise<void> {
-    await this.#client.query('commit')
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#client.end()
-  }
-}
-
-const CLAIM = `select holdfast.cycle($1, null, null, null, null, null, null, null, null, false, $2, 1, '{0}',
-  '{${LOWEST}}', '{${HIGHEST}}')`
 const COMPLETE = `select holdfast.cycle($1, $2, '{1}', null, null, '{1}', null, null, null, false, null, null, null, null, null)`
 
-export const CROSSINGS: Readonly<Record<string, (site: CrossingSite) => Promise<void>>> = {
+export const CROSSINGS: Crossings = {
   async [SETTLE_WAITS](site) {
     const harness = new Harness(site.under)
     await harness.put()

@@ -1,52 +1,12 @@
 /** Bugs in SQL: of the kinds that have cost people their jobs, and near misses of our own. */
 import { MODEL, type TextMutant } from '../mutant.ts'
-import {
-  CLAIM_PASSES,
-  PAUSE_WAITS,
-  SETTLE_WAITS,
-  LOST_CLAIM,
-  TOKENS_GROW,
-  ENQUEUE_WAITS,
-} from './crossings.ts'
+import { LOST_CLAIM, TOKENS_GROW } from './crossings.ts'
+import { GUARD_MUTANTS } from './guard-mutants.ts'
+import { LOCK_MUTANTS } from './lock-mutants.ts'
 
 export const POSTGRES_MUTANTS: readonly TextMutant[] = [
-  // ── locks ──────────────────────────────────────────────────────────────────
-  {
-    name: 'a settle does not lock the lease',
-    file: 'settle.sql',
-    find: 'where lease.token = p_leases[v_at] and lease.worker = p_worker for update;',
-    replace: 'where lease.token = p_leases[v_at] and lease.worker = p_worker;',
-    caughtBy: [SETTLE_WAITS],
-  },
-  {
-    name: 'a claim does not lock what it takes',
-    file: 'claim.sql',
-    find: 'order by ready.rank, ready.id limit p_limit\n      for update skip locked\n',
-    replace: 'order by ready.rank, ready.id limit p_limit\n',
-    caughtBy: [CLAIM_PASSES],
-  },
-  {
-    name: 'a claim waits for what another one has locked',
-    file: 'claim.sql',
-    find: 'order by ready.rank, ready.id limit p_limit\n      for update skip locked\n',
-    replace: 'order by ready.rank, ready.id limit p_limit\n      for update\n',
-    caughtBy: [CLAIM_PASSES],
-  },
-  {
-    name: 'a claim does not lock its queue against a pause',
-    file: 'claim.sql',
-    find: "  perform pg_advisory_xact_lock_shared('holdfast.queue'::regclass::oid::integer, hashtext(p_queue));\n",
-    replace: '',
-    caughtBy: [PAUSE_WAITS],
-  },
-  {
-    name: 'an enqueue passes over a holder that is being claimed',
-    file: 'unique_keys.sql',
-    find: 'delete from holdfast.ready as ready where ready.id = p_id\n',
-    replace:
-      'delete from holdfast.ready as ready where ready.id = (select one.id from holdfast.ready as one where one.id = p_id for update skip locked)\n',
-    caughtBy: [ENQUEUE_WAITS],
-  },
+  ...LOCK_MUTANTS,
+  ...GUARD_MUTANTS,
   // ── the fence ──────────────────────────────────────────────────────────────
   {
     name: 'a settle does not check whose lease it is',
@@ -118,6 +78,13 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     replace: 'where worker.expires_at <= v_now + 1000000 order by',
     caughtBy: ['leases of live workers are never touched'],
   },
+  {
+    name: 'a rescue in steps takes no number for zero',
+    file: 'rescue.sql',
+    find: ' and worker.at_once is not null;',
+    replace: ';',
+    caughtBy: ['a rescue in small steps takes every job of a worker that gave no number for a suspect'],
+  },
   // ── order ──────────────────────────────────────────────────────────────────
   {
     name: 'a claim goes by id',
@@ -132,6 +99,13 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     find: 'limit case when lanes.lane = 10 then 1 else p_limit end',
     replace: 'limit p_limit',
     caughtBy: ['a claim takes one suspect at most'],
+  },
+  {
+    name: 'a claim from several lanes does not sort',
+    file: 'claim.sql',
+    find: "string_agg(job.job, ',' order by job.rank, job.id)",
+    replace: "string_agg(job.job, ',' order by job.id desc)",
+    caughtBy: ['a claim that one priority could fill takes jobs of all priorities in order of rank'],
   },
   {
     name: 'a release goes to the end of the queue',

@@ -1,9 +1,9 @@
 -- The only way into ready and scheduled: enqueue, promote, retry, release, rescue, replay and edit all end here. A job that
--- is due goes to ready, any other to scheduled; both are counted, and whoever waits for them is notified.
+-- is due goes to ready, any other job to scheduled; both are counted, and workers that listen are notified.
 --
 -- All lists are in the same order. A list of queues, names, priorities or head starts with one element stands for all
--- jobs. A null list means: due now, created now, no attempt yet, no crash, no key, no past. A payload that is null is in the
--- table payload already; one larger than 512 bytes is put there.
+-- jobs. A null list means: due now, created now, no attempt yet, no crash, no key, no past. If a payload is null, the
+-- table payload has it already; a payload above 512 bytes is inserted there.
 create function holdfast.admit(
   p_now bigint, p_ids uuid[], p_queues text[], p_names text[], p_priorities smallint[], p_head_starts bigint[],
   p_dues bigint[], p_created bigint[], p_attempts integer[], p_crashes integer[], p_holds bigint[], p_keys text[],
@@ -15,7 +15,7 @@ begin
   insert into holdfast.payload as apart (id, body)
   select job.id, job.payload from unnest(p_ids, p_payloads) as job (id, payload) where octet_length(job.payload) > 512;
 
-  -- The common case, without the columns that nobody set.
+  -- The common case: only the columns without a default.
   if p_dues is null and p_created is null and p_holds is null and cardinality(p_queues) = 1
     and cardinality(p_priorities) = 1 and cardinality(p_head_starts) = 1 then
     insert into holdfast.ready (id, rank, due_at, created_at, lane, priority, queue, name, facts, payload)

@@ -1,4 +1,18 @@
--- Claims. Locks are taken in one order everywhere: worker, leases by token, waiting jobs, unique keys.
+-- Claims.
+--
+-- The order of locks. A deadlock costs deadlock_timeout (1 s) in a worker's cycle, so every function takes its locks in this
+-- order, and skips one that it cannot get at once if it has to go back:
+--   1. the worker
+--   2. waiting jobs with their unique keys, in order of key: each job before its key
+--   3. rows of history
+--   4. leases, in order of token
+--   5. ended and dead jobs, in order of id
+-- What differs, and why it is safe or rare:
+--   A replay locks dead letters before keys. Nothing holds a key while it waits for a dead letter.
+--   A settle frees the keys of its jobs while it holds leases. Nothing else locks the key of a running job, except an enqueue
+--   above read committed, or one that saw the key free a moment before.
+--   Pruning by number takes 3 and 4 batch by batch. It can deadlock with a discard of the same jobs.
+--   If a job is released during a bulk cancel, the cancel locks it after leases.
 
 -- Whether claims may take from the queue. A pause waits for the claims under way, so that none comes after its answer.
 -- A function of its own, because locking and looking must not share a snapshot.
@@ -64,16 +78,16 @@ begin
   select * into strict v_locked from holdfast.lock_by_rank(p_queue, p_limit, v_lanes, v_lows, v_highs);
   v_answer := case when v_locked.more then '+' else '.' end;
   for v_taken in
-    select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
-      string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed, bool_or(job.payload = '') as apart,
-      min(job.name) as first_name, max(job.name) as last_name
+    select array_agg(job.place order by job.rank, job.id) as places, array_agg(job.id order by job.rank, job.id) as ids,
+      string_agg(job.job, ',' order by job.rank, job.id) as jobs,
+      string_agg(job.payload, E'\x1e' order by job.rank, job.id) as payloads, bool_or(job.keyed) as keyed,
+      bool_or(job.payload = '') as apart, min(job.name) as first_name, max(job.name) as last_name
     from (
-      select ready.ctid as place, ready.id, ready.lane, ready.name, ready.unique_key is not null as keyed,
+      select ready.ctid as place, ready.id, ready.lane, ready.rank, ready.name, ready.unique_key is not null as keyed,
         coalesce(ready.payload, '') as payload,
         holdfast.pack_job(ready.due_at, ready.facts, ready.attempt + 1, ready.crashes, ready.created_at, ready.past,
           ready.unique_key, ready.unique_hold) as job
       from holdfast.ready as ready where ready.ctid = any (v_locked.places)
-      order by ready.rank, ready.id
     ) as job
     group by job.lane = 10
   loop
@@ -83,7 +97,7 @@ begin
   return v_answer;
 end $$;
 
--- Locks the jobs of lowest rank among several lanes. At most one is a suspect. more: not all that could be locked is.
+-- Locks the jobs of lowest rank among several lanes, at most one of them a suspect. more: there may be more jobs to lock.
 create function holdfast.lock_by_rank(
   p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[], out places tid[], out more boolean
 ) language plpgsql as $$
@@ -92,10 +106,10 @@ declare
   v_wanted bigint;
   v_got tid[];
 begin
-  -- Others may lock jobs between the look and the lock, so that fewer are locked than were wanted: then again, for the rest.
+  -- Another claim may lock some of the jobs between the look and the lock. Then look again, for the rest.
   for v_try in 1 .. 5 loop
     with wanted as materialized (
-      -- How many of each lane, without locks, so that the lanes share the limit by rank.
+      -- How many jobs to take from each lane. Looks without locks, because the lanes share the limit by rank.
       select best.lane, best.low, best.high, count(*)::integer as size
       from (
         select lanes.lane, lanes.low, lanes.high
@@ -107,7 +121,7 @@ begin
           order by ready.rank, ready.id
           limit case when lanes.lane = 10 then 1 else p_limit end
         ) as first
-        -- A claim that came too late for a suspect does not look for another one.
+        -- If another claim has taken the suspect meanwhile, do not look for another one.
         where v_try = 1 or lanes.lane <> 10
         order by first.rank, first.id
         limit p_limit - cardinality(v_places)

@@ -1,6 +1,6 @@
 -- The only way out of running: every settle, release and rescue ends positions here, after it has written what became of
--- them. p_kept says that history refers to the batch. The last position deletes the lease, and its batch if nothing does:
--- history that referred to it may be forgotten by now.
+-- them. p_kept says that this settle wrote history, which refers to the batch. The last position deletes the lease. It also
+-- deletes the batch, unless a row of history refers to it: rows of earlier settles may have been pruned since.
 create function holdfast.end_positions(p_lease holdfast.lease, p_mask varbit, p_kept boolean) returns void
 language plpgsql as $$
 declare
@@ -21,6 +21,7 @@ begin
       where batch.token = p_lease.token and batch.claimed_at = p_lease.claimed_at and not (
         p_lease.kept and exists (select from holdfast.history as history where history.token = p_lease.token)
       );
+      if not found and not p_lease.kept then raise exception 'lease % has no batch', p_lease.token; end if;
     end if;
   end if;
   if v_hit <> 1 then raise exception 'lease % is gone, although it is locked', p_lease.token; end if;

@@ -1,5 +1,4 @@
--- Enqueues jobs some of which have unique keys: key by key in sorted order, so that two flushes never wait for each other
--- in a ring. Each job: {id, queue, name, priority, head_start, due_in, due_at, key, hold, on_conflict, facts, payload}.
+-- Enqueues jobs some of which have unique keys, in the order of their keys, so that two flushes cannot deadlock. Each job: {id, queue, name, priority, head_start, due_in, due_at, key, hold, on_conflict, facts, payload}.
 -- Returns null if the flush is new and all were inserted, otherwise [[id, outcome], ...] in order ([] for "all inserted").
 create function holdfast.enqueue_unique(p_flush uuid, p_jobs json) returns json language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -53,16 +52,17 @@ begin
   select json_agg(json_build_array(answered.id, answered.outcome) order by answered.place) into v_answers
   from unnest(v_ids, v_outcomes) with ordinality as answered (id, outcome, place);
   update holdfast.intake as intake set answers = v_answers where intake.id = p_flush;
+  if not found then raise exception 'flush % is gone from intake', p_flush; end if;
   return v_answers;
 end $$;
 
--- Who holds the key of a job that is about to be enqueued. Takes the key if nobody does; then holder is null. outcome is
--- 'duplicate' if the holder is to be left alone.
+-- Returns the job that holds the key of a job that is about to be enqueued. If there is none, takes the key, and holder is
+-- null. outcome is 'duplicate' if on_conflict is ignore, which leaves the holder as it is.
 --
--- A holder that is left alone is looked at without a lock on its key: its settle, and with that everything its worker
--- does, would have to wait until the caller's transaction ends. If its claim frees the key, the waiting job is locked, so
--- that the claim comes after the caller's transaction; and if that claim came first, the key is free. Above read committed a
--- look may be out of date, so the key is always asked for there.
+-- Ignore does not lock the holder's key, because the holder's settle, and its worker with it, would have to wait until the
+-- caller's transaction ends. If the claim of the holder frees the key, this locks the waiting job instead: then the claim
+-- either comes after the caller's transaction, or came first and has freed the key. In isolation levels above read
+-- committed a look may be out of date, so there the key is locked first.
 create function holdfast.look_for_holder(p_job holdfast.waiting, p_on_conflict text, out holder uuid, out outcome text)
 language plpgsql as $$
 declare
@@ -96,6 +96,6 @@ begin
       outcome := 'duplicate';
       return;
     end if;
-    -- It was claimed or moved at that moment: look again.
+    -- The holder was claimed or moved meanwhile: look again.
   end loop;
 end $$;

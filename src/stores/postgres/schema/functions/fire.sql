@@ -6,9 +6,10 @@ declare
 begin
   select schedule.last_tick into v_last from holdfast.schedule as schedule where schedule.id = p_id for update;
   if not found then return 'missing'; end if;
-  -- A last tick in the future was fired by a clock that has been put back since: it must not silence the schedule.
+  -- If the last tick is in the future, the clock has been set back since. That must not silence the schedule.
   if p_tick = v_last or (p_tick < v_last and v_last <= holdfast.now_ms()) then return 'already'; end if;
   update holdfast.schedule as schedule set last_tick = p_tick, next_tick = p_next where schedule.id = p_id;
+  if not found then raise exception 'schedule % is gone, although it is locked', p_id; end if;
   -- The job's own id serves as the flush id: this step happens only once.
   perform holdfast.enqueue_unique((p_job ->> 'id')::uuid, json_build_array(p_job));
   return 'fired';

@@ -1,4 +1,4 @@
--- Forgets completed jobs of one batch: they leave their rows of history, and the batch goes with the last of them.
+-- Deletes completed jobs of one batch from history, and the batch with the last of them. Returns how many it deleted.
 create function holdfast.forget_packed(p_token bigint, p_places integer[]) returns integer language plpgsql as $$
 declare
   v_batch holdfast.batch;
@@ -17,7 +17,7 @@ begin
     v_mask := coalesce(v_pack.mask, repeat('1', v_batch.size)::varbit);
     v_gone := v_mask & holdfast.mask_of(v_batch.size, p_places);
     continue when position(B'1' in v_gone) = 0;
-    -- Which of the entries behind the mask stay.
+    -- The entries of the lists that stay.
     v_left := array(
       select set.number from (
         select place, row_number() over (order by place)::integer as number
@@ -37,6 +37,7 @@ begin
           array(select v_pack.dropped[number] from unnest(v_left) with ordinality as kept (number, place) order by kept.place) end
       where history.tableoid = v_pack.tableoid and history.ctid = v_pack.place;
     end if;
+    if not found then raise exception 'history of lease % is gone, although it is locked', p_token; end if;
     if v_pack.apart then
       perform holdfast.delete_payloads(array(
         select job.id from unnest(v_batch.ids) with ordinality as job (id, place)
@@ -46,12 +47,12 @@ begin
     insert into holdfast.count_change (queue, completed) values (v_pack.queue, - holdfast.bits(v_gone));
     v_forgotten := v_forgotten + holdfast.bits(v_gone);
   end loop;
-  perform holdfast.delete_batches(array[p_token]);
+  if v_forgotten > 0 then perform holdfast.delete_batches(array[p_token]); end if;
   return v_forgotten;
 end $$;
 
--- Deletes the batches that nothing refers to any more. Waits for settles of their leases: a settle under way still sees the
--- history that was forgotten here, and leaves the batch to us.
+-- Deletes those of these batches that neither history nor a lease refers to. Waits for settles of their leases: a settle under
+-- way still sees the history that was deleted here, and leaves the batch to us.
 create function holdfast.delete_batches(p_tokens bigint[]) returns void language plpgsql as $$
 begin
   perform from holdfast.lease as lease where lease.token = any (p_tokens) order by lease.token for update;

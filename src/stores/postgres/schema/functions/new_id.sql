@@ -3,7 +3,7 @@
 create function holdfast.new_id() returns uuid language sql volatile parallel safe as $$
   select (
     lpad(to_hex(micros / 1000), 12, '0') || '7' || lpad(to_hex(micros % 1000 * 4096 / 1000), 3, '0')
-    -- From the variant on, all of it is chance.
+    -- The variant and 62 random bits.
     || right(replace(gen_random_uuid()::text, '-', ''), 16)
   )::uuid
   from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as micros) as now

@@ -32,5 +32,6 @@ begin
     update holdfast.lease as lease
     set said = coalesce(lease.said, '{}') || jsonb_build_object(v_report.place::text, v_said)
     where lease.token = v_report.token;
+    if not found then raise exception 'lease % is gone, although it is locked', v_report.token; end if;
   end loop;
 end $$;

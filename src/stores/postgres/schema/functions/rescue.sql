@@ -1,7 +1,9 @@
 -- Rescue: takes back the leases of workers that are expired or missing. The caller decides what becomes of each job, by
 -- the rules it shares with the other stores, and does all of it in one transaction.
 
--- Locks leases of lost workers until they hold about p_limit jobs, and returns what is open in them.
+-- Locks leases of lost workers until they hold about p_limit jobs, and returns the open jobs in them. Leases are taken in
+-- order of token. If another session has locked a lease, the worker's later leases wait with it for the next call: only
+-- the first at_once open jobs of a worker can have been running, so they must be counted from the first.
 create function holdfast.lock_crashed(p_limit integer)
 returns table (
   token bigint, worker uuid, queue text, place integer, id uuid, name text, attempt integer, crashes integer,
@@ -11,28 +13,40 @@ returns table (
 declare
   v_now constant bigint := holdfast.now_ms();
   v_lost uuid[];
-  v_tokens bigint[];
+  v_seen record;
+  v_done varbit;
+  v_behind uuid[] := '{}';
+  v_tokens bigint[] := '{}';
+  v_open integer := 0;
+  v_broken bigint;
 begin
-  -- A worker that claims, settles or beats at this moment has its row locked, and is left for the next call.
+  -- If a worker claims, settles or sends a heartbeat at this moment, its row is locked, and the next call looks again.
   v_lost := array(
     select worker.id from holdfast.worker as worker where worker.expires_at <= v_now order by worker.id
     for update skip locked
   );
-  v_tokens := array(
-    select lease.token from holdfast.lease as lease
+  for v_seen in
+    select lease.token, lease.claimed_at, lease.worker from holdfast.lease as lease
     where lease.worker = any (v_lost)
       or not exists (select from holdfast.worker as worker where worker.id = lease.worker)
-    order by lease.token limit p_limit
-    for update skip locked
-  );
-  v_tokens := array(
-    select counted.token
-    from (
-      select lease.token, sum(holdfast.bits(~ lease.done)) over (order by lease.token) - holdfast.bits(~ lease.done) as before
-      from holdfast.lease as lease where lease.token = any (v_tokens)
-    ) as counted
-    where counted.before < p_limit
-  );
+    order by lease.token
+  loop
+    exit when v_open >= p_limit;
+    continue when v_seen.worker = any (v_behind);
+    select lease.done into v_done from holdfast.lease as lease where lease.token = v_seen.token for update skip locked;
+    if not found then
+      v_behind := v_behind || v_seen.worker;
+    elsif not exists (
+      select from holdfast.batch as batch where batch.token = v_seen.token and batch.claimed_at = v_seen.claimed_at
+    ) then
+      v_broken := coalesce(v_broken, v_seen.token);
+    else
+      v_tokens := v_tokens || v_seen.token;
+      v_open := v_open + holdfast.bits(~ v_done);
+    end if;
+  end loop;
+  -- Rescue everything else first: one broken lease must not hold up the other workers' jobs.
+  if v_broken is not null and v_tokens = '{}' then raise exception 'lease % has no batch', v_broken; end if;
   return query
     select lease.token, lease.worker, lease.queue, job.place, job.id, unpacked.name, unpacked.attempt, unpacked.crashes,
       unpacked.max_crashes, lease.cancels -> job.place::text, lease.claimed_at, v_now, owner.at_once
@@ -44,8 +58,8 @@ begin
     order by lease.token, job.place;
 end $$;
 
--- Settles and revokes leases that holdfast.lock_crashed has locked, with everything that was open in them:
--- [{token, kinds, delays, details, records, crashes}, ...], the lists in order of position.
+-- Settles all open jobs of leases that holdfast.lock_crashed has locked, and revokes the leases:
+-- [{token, kinds, delays, details, records, crashes}, ...], each list with an entry per open position.
 create function holdfast.settle_crashed(p_leases json) returns void language plpgsql as $$
 declare
   v_one record;
@@ -56,17 +70,21 @@ begin
       as asked (token bigint, kinds text[], delays bigint[], details text[], records text[], crashes integer[])
   loop
     select * into strict v_lease from holdfast.lease as lease where lease.token = v_one.token for update;
+    if cardinality(v_one.kinds) is distinct from holdfast.bits(~ v_lease.done) then
+      raise exception 'lease % has % open jobs, but % are settled', v_one.token, holdfast.bits(~ v_lease.done),
+        coalesce(cardinality(v_one.kinds), 0);
+    end if;
     perform holdfast.settle_each(v_lease, ~ v_lease.done, ~ v_lease.done, 0, v_one.kinds, v_one.delays, null,
       v_one.details, null, v_one.records, v_one.crashes);
     insert into holdfast.revoked (token) values (v_one.token);
-    -- What is left of the worker's jobs stands behind these.
+    -- The worker's other jobs come after these. A null at_once stays null: any of them may have been running.
     update holdfast.worker as worker set at_once = greatest(worker.at_once - cardinality(v_one.kinds), 0)
-    where worker.id = v_lease.worker;
+    where worker.id = v_lease.worker and worker.at_once is not null;
   end loop;
 end $$;
 
--- Forgets expired workers that hold no lease any more, and returns their ids. Locks them first: a claim that has just
--- committed is seen only by the statement after that.
+-- Deletes expired workers that hold no lease, and returns their ids. It locks them first, because only a later statement
+-- sees the lease of a claim that has just committed.
 create function holdfast.remove_workers() returns setof uuid language plpgsql as $$
 declare
   v_expired constant uuid[] := array(

@@ -56,6 +56,12 @@ create function holdfast.complete_positions(
   p_lease holdfast.lease, p_mask varbit, p_size integer, p_run_ms integer[], p_results text[], p_dropped boolean[]
 ) returns void language plpgsql as $$
 begin
+  -- Only the batch has the jobs: without it, history would refer to nothing.
+  if not exists (
+    select from holdfast.batch as batch where batch.token = p_lease.token and batch.claimed_at = p_lease.claimed_at
+  ) then
+    raise exception 'lease % has no batch', p_lease.token;
+  end if;
   if p_lease.keyed then perform holdfast.free_keys_of(p_lease, p_mask); end if;
   insert into holdfast.history
     (finished_at, token, claimed_at, worker, size, apart, queue, mask, run_ms, results, dropped)
@@ -67,7 +73,7 @@ begin
   perform holdfast.end_positions(p_lease, p_mask, true);
 end $$;
 
--- The other fast path: nothing is kept of these positions.
+-- The other fast path: deletes these jobs and keeps no history.
 create function holdfast.forget_positions(p_lease holdfast.lease, p_mask varbit) returns void language plpgsql as $$
 begin
   if p_lease.keyed then perform holdfast.free_keys_of(p_lease, p_mask); end if;

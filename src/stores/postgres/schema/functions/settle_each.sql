@@ -1,4 +1,4 @@
--- What happened to a job, with one more record of an attempt: p_record is [how many records stay, record].
+-- The past of a job with one more record of an attempt. p_record is [number of records to keep, record].
 create function holdfast.with_record(p_past jsonb, p_record text) returns jsonb language plpgsql immutable as $$
 declare
   v_record constant jsonb := p_record;
@@ -10,8 +10,9 @@ begin
   return coalesce(p_past, '{}') || jsonb_build_object('attempts', v_attempts);
 end $$;
 
--- The general settle of one lease, for positions that do not all end alike. p_mask says which positions the lists speak of,
--- from p_start on; p_fresh, which of them are still open. p_crashes, if given, is how many workers each job has lost by now.
+-- The general settle of one lease, for positions that end in different ways. The lists have an entry for each position in
+-- p_mask, beginning after p_start entries; p_kinds is null if all are completed. p_fresh has the positions of p_mask that
+-- are still open. p_crashes, if given, is the number of workers that each job has lost so far.
 create function holdfast.settle_each(
   p_lease holdfast.lease, p_mask varbit, p_fresh varbit, p_start integer, p_kinds text[], p_delays bigint[],
   p_run_ms integer[], p_details text[], p_dropped boolean[], p_records text[], p_crashes integer[]
@@ -23,10 +24,13 @@ declare
   v_all record;
 begin
   v_unknown := (
-    select kind from unnest(p_kinds) as kind
-    where kind not in ('completed', 'forget', 'retry', 'dead', 'snooze', 'release', 'cancelled') limit 1
+    select coalesce(kind, 'null') from unnest(p_kinds) as kind
+    where kind is null or kind not in ('completed', 'forget', 'retry', 'dead', 'snooze', 'release', 'cancelled') limit 1
   );
   if v_unknown is not null then raise exception 'unknown kind of settlement: %', v_unknown; end if;
+  if cardinality(p_kinds) < p_start + holdfast.bits(p_mask) then
+    raise exception 'lease %: a position has no kind of settlement', p_lease.token;
+  end if;
 
   with asked as (
     select place, p_start + row_number() over (order by place) as number
@@ -46,7 +50,7 @@ begin
     from asked
     join holdfast.batch_jobs(p_lease.token, p_lease.claimed_at) as job on job.place = asked.place
     cross join lateral holdfast.unpack_job(job.job) as unpacked
-    cross join lateral (select coalesce(p_kinds[asked.number], 'completed') as kind) as kind
+    cross join lateral (select case when p_kinds is null then 'completed' else p_kinds[asked.number] end as kind) as kind
     where get_bit(p_fresh, asked.place) = 1
   ), packed as materialized (
     select fresh.* from fresh where fresh.kind = 'completed' and not fresh.stray and not fresh.has_said
@@ -81,7 +85,7 @@ begin
     where fresh.payload is null and fresh.kind = 'forget' having count(*) > 0
   )
   -- The jobs that come back: a release keeps its place in the queue, and all but a retry hand their attempt back.
-  select count(*) filter (where fresh.kind = 'completed') as completed, count(*) filter (where fresh.kind = 'dead') as dead,
+  select count(*) as found, count(*) filter (where fresh.kind = 'completed') as completed, count(*) filter (where fresh.kind = 'dead') as dead,
     count(*) filter (where fresh.kind in ('cancelled', 'wished')) as cancelled, (select count(*) from packed) as packed,
     (select count(*) from final) + (select count(*) from forgotten) as effects,
     array_agg(fresh.id) filter (where fresh.comes_back) as ids,
@@ -104,6 +108,9 @@ begin
   into v_all
   from (select fresh.*, fresh.kind in ('retry', 'snooze', 'release') as comes_back from fresh) as fresh;
 
+  if v_all.found <> holdfast.bits(p_fresh) then
+    raise exception 'lease %: its batch has % of % jobs', p_lease.token, v_all.found, holdfast.bits(p_fresh);
+  end if;
   if v_all.ids is not null then
     perform holdfast.admit(v_now, v_all.ids, array[p_lease.queue], v_all.names, v_all.priorities, v_all.head_starts,
       v_all.dues, v_all.created, v_all.attempts, v_all.crashes, v_all.holds, v_all.keys, v_all.pasts, v_all.facts,
@@ -116,7 +123,7 @@ begin
   perform holdfast.end_positions(p_lease, p_fresh, v_all.packed > 0);
 end $$;
 
--- What happened to a job by the time it is settled: what its handler reported outdoes what was there before.
+-- The past of a job that is being settled. The handler's report replaces what an earlier attempt reported.
 create function holdfast.past_after(p_past jsonb, p_said jsonb, p_record text) returns jsonb language sql immutable as $$
   select case
     when p_said is null and p_record is null then p_past

@@ -1,4 +1,4 @@
--- Unique keys. Locks are taken in one order, by claims and by enqueues: the waiting job first, then its key.
+-- Unique keys. Claims, enqueues and cancels lock the waiting job first, then its key. See claim.sql for the order of locks.
 
 -- Takes the key for a job, or returns the job that holds it.
 create function holdfast.take_key(p_key text, p_job uuid, p_hold bigint) returns uuid language plpgsql as $$
@@ -27,15 +27,18 @@ begin
   );
 end $$;
 
--- Removes a waiting job, or returns null if it is not waiting. Waits for a claim, a promotion or an edit under way.
-create function holdfast.take_waiting(p_id uuid) returns holdfast.waiting language plpgsql as $$
+-- Removes a job that waits in one of these states (null: any), or returns null. Waits for a claim, a promotion or an edit
+-- under way.
+create function holdfast.take_waiting(p_id uuid, p_states text[]) returns holdfast.waiting language plpgsql as $$
 declare
+  v_from_ready constant boolean := p_states is null or 'ready' = any (p_states);
+  v_from_scheduled constant boolean := p_states is null or 'scheduled' = any (p_states);
   v_job holdfast.waiting;
 begin
-  -- A job that somebody moved or changed meanwhile has another row, and is looked for again. Each round waits for one of
-  -- them at most, so all of them get their turn.
+  -- If another session moved or changed the job meanwhile, it has another row: look again. Each round waits for one
+  -- session at most.
   loop
-    delete from holdfast.ready as ready where ready.id = p_id
+    delete from holdfast.ready as ready where ready.id = p_id and v_from_ready
     returning ready.id, ready.queue, ready.name, ready.priority, ready.due_at - ready.rank, ready.due_at, ready.created_at,
       ready.attempt, ready.crashes, ready.unique_hold, ready.unique_key, ready.past, ready.facts, ready.payload
     into v_job;
@@ -43,7 +46,7 @@ begin
       insert into holdfast.count_change (queue, ready) values (v_job.queue, -1);
       return v_job;
     end if;
-    delete from holdfast.scheduled as scheduled where scheduled.id = p_id
+    delete from holdfast.scheduled as scheduled where scheduled.id = p_id and v_from_scheduled
     returning scheduled.id, scheduled.queue, scheduled.name, scheduled.priority, scheduled.head_start, scheduled.due_at,
       scheduled.created_at, scheduled.attempt, scheduled.crashes, scheduled.unique_hold, scheduled.unique_key,
       scheduled.past, scheduled.facts, scheduled.payload
@@ -52,8 +55,8 @@ begin
       insert into holdfast.count_change (queue, scheduled) values (v_job.queue, -1);
       return v_job;
     end if;
-    exit when not exists (select from holdfast.ready as ready where ready.id = p_id)
-      and not exists (select from holdfast.scheduled as scheduled where scheduled.id = p_id);
+    exit when not exists (select from holdfast.ready as ready where ready.id = p_id and v_from_ready)
+      and not exists (select from holdfast.scheduled as scheduled where scheduled.id = p_id and v_from_scheduled);
   end loop;
   return null;
 end $$;
@@ -66,14 +69,14 @@ begin
     array[p_job.unique_hold], array[p_job.unique_key], array[p_job.past], array[p_job.facts], array[p_job.payload]);
 end $$;
 
--- One job that met the holder of its key. Returns what became of it, or null if the holder has lost the key meanwhile,
--- because it was claimed or its time was over: then the key may be free.
+-- Decides about a job whose key another waiting job may hold: replaced, rescheduled or duplicate. Returns null if the
+-- holder has lost the key meanwhile, because it was claimed or the hold expired: then the key may be free.
 create function holdfast.meet_holder(p_holder uuid, p_on_conflict text, p_job holdfast.waiting) returns text
 language plpgsql as $$
 declare
   v_job holdfast.waiting;
 begin
-  v_job := holdfast.take_waiting(p_holder);
+  v_job := holdfast.take_waiting(p_holder, null);
   if v_job.id is null then
     return case when exists (
       select from holdfast.unique_key as held where held.key = p_job.unique_key and held.job = p_holder
@@ -93,6 +96,7 @@ begin
   update holdfast.unique_key as held
   set until = case when p_job.unique_hold > 0 then holdfast.now_ms() + p_job.unique_hold end
   where held.key = p_job.unique_key;
+  if not found then raise exception 'a unique key is gone, although it is locked'; end if;
   if v_job.payload is null then perform holdfast.delete_payloads(array[p_holder]); end if;
   p_job.facts := holdfast.facts_with(p_job.facts, p_holder, null, null);
   p_job.id := p_holder;

@@ -1,0 +1,131 @@
+/** Bugs in SQL: locks that are left out, or taken in another order, and looks that are not repeated under a lock. */
+import type { TextMutant } from '../mutant.ts'
+import { CLAIM_PASSES, PAUSE_WAITS, SETTLE_WAITS, ENQUEUE_WAITS } from './crossings.ts'
+import {
+  BATCH_GOES,
+  CANCEL_FINAL,
+  CANCEL_KEYS,
+  CANCEL_LEASES,
+  CANCEL_RECHECKS,
+  CHANGE_RECHECKS,
+  DISCARD_LEASES,
+  IGNORE_WAITS,
+  REPLAY_KEYS,
+  RESCUE_SKIPS,
+} from './lock-order.ts'
+
+export const LOCK_MUTANTS: readonly TextMutant[] = [
+  {
+    name: 'a settle does not lock the lease',
+    file: 'settle.sql',
+    find: 'where lease.token = p_leases[v_at] and lease.worker = p_worker for update;',
+    replace: 'where lease.token = p_leases[v_at] and lease.worker = p_worker;',
+    caughtBy: [SETTLE_WAITS],
+  },
+  {
+    name: 'a claim does not lock what it takes',
+    file: 'claim.sql',
+    find: 'order by ready.rank, ready.id limit p_limit\n      for update skip locked\n',
+    replace: 'order by ready.rank, ready.id limit p_limit\n',
+    caughtBy: [CLAIM_PASSES],
+  },
+  {
+    name: 'a claim waits for what another one has locked',
+    file: 'claim.sql',
+    find: 'order by ready.rank, ready.id limit p_limit\n      for update skip locked\n',
+    replace: 'order by ready.rank, ready.id limit p_limit\n      for update\n',
+    caughtBy: [CLAIM_PASSES],
+  },
+  {
+    name: 'a claim does not lock its queue against a pause',
+    file: 'claim.sql',
+    find: "  perform pg_advisory_xact_lock_shared('holdfast.queue'::regclass::oid::integer, hashtext(p_queue));\n",
+    replace: '',
+    caughtBy: [PAUSE_WAITS],
+  },
+  {
+    name: 'an enqueue passes over a holder that is being claimed',
+    file: 'unique_keys.sql',
+    find: 'delete from holdfast.ready as ready where ready.id = p_id and v_from_ready\n',
+    replace:
+      'delete from holdfast.ready as ready where ready.id = (select one.id from holdfast.ready as one where one.id = p_id for update skip locked)\n',
+    caughtBy: [ENQUEUE_WAITS],
+  },
+  {
+    name: 'a claim takes a job whose key was just reported as held',
+    file: 'enqueue_unique.sql',
+    find: 'perform from holdfast.ready as waiting where waiting.id = holder for key share;',
+    replace: 'perform from holdfast.ready as waiting where waiting.id = holder;',
+    caughtBy: [IGNORE_WAITS],
+  },
+  {
+    name: 'a batch is deleted without a look at its lease',
+    file: 'forget_packed.sql',
+    find: '  perform from holdfast.lease as lease where lease.token = any (p_tokens) order by lease.token for update;\n',
+    replace: '',
+    caughtBy: [BATCH_GOES],
+  },
+  {
+    name: 'a rescue goes on behind a lease that is locked',
+    file: 'rescue.sql',
+    find: 'v_behind := v_behind || v_seen.worker;',
+    replace: 'null;',
+    caughtBy: [RESCUE_SKIPS],
+  },
+  {
+    name: 'a bulk cancel locks leases in another order',
+    file: 'change.sql',
+    find: 'holdfast.open_leases(v_rest)))\n    order by lease.token for update',
+    replace: 'holdfast.open_leases(v_rest)))\n    order by lease.token desc for update',
+    caughtBy: [CANCEL_LEASES],
+  },
+  {
+    name: 'a bulk cancel locks waiting jobs in order of id',
+    file: 'change.sql',
+    find: 'order by coalesce(ready.unique_key, scheduled.unique_key) collate "C" nulls first, asked',
+    replace: 'order by asked',
+    caughtBy: [CANCEL_KEYS],
+  },
+  {
+    name: 'a bulk replay takes keys in order of id',
+    file: 'change.sql',
+    find: 'order by dead.unique_key collate "C" nulls first, dead.id',
+    replace: 'order by dead.id',
+    caughtBy: [REPLAY_KEYS],
+  },
+  {
+    name: 'a bulk discard locks leases in another order',
+    file: 'change.sql',
+    find: 'lease.token = any (v_tokens) order by lease.token for update',
+    replace: 'lease.token = any (v_tokens) order by lease.token desc for update',
+    caughtBy: [DISCARD_LEASES],
+  },
+  {
+    name: 'a cancel locks the leases of settled jobs',
+    file: 'cancel.sql',
+    find: '    where get_bit(lease.done, found.place) = 0;\n',
+    replace: '    ;\n',
+    caughtBy: [CANCEL_FINAL],
+  },
+  {
+    name: 'a bulk cancel takes a job that has become ready',
+    file: 'unique_keys.sql',
+    find: "p_states is null or 'ready' = any (p_states);",
+    replace: 'true;',
+    caughtBy: [CANCEL_RECHECKS],
+  },
+  {
+    name: 'a bulk cancel takes a job that has been claimed',
+    file: 'cancel.sql',
+    find: "    if p_states is null or 'running' = any (p_states) then\n",
+    replace: '    if true then\n',
+    caughtBy: [CANCEL_RECHECKS],
+  },
+  {
+    name: 'a bulk discard takes a job in any final state',
+    file: 'change.sql',
+    find: "  if p_states is null or 'dead' = any (p_states) then\n    v_discarded",
+    replace: '  if true then\n    v_discarded',
+    caughtBy: [CHANGE_RECHECKS],
+  },
+]
