@@ -29,11 +29,12 @@ const TABLES = [
   'intake',
   'payload',
   'unique_key',
+  // In the order in which a compaction locks them.
+  'count_change',
   'queue',
   'dead',
   'history',
   'ended',
-  'count_change',
   'schedule',
   'leader',
   'note',

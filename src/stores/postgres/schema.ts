@@ -72,7 +72,7 @@ export function schemaScript(names: Names, edit?: EditSql): string {
     `select set_config('job_schema.headers', '${JSON.stringify(headers(routines, names))}', true);`,
     read('drop_routines.sql'),
     replacing(routines),
-    `select holdfast.make_partitions(${DAYS_AHEAD});`,
+    `select holdfast.make_partitions(${DAYS_AHEAD}, 100);`,
     `update holdfast.schema_info as info set version = ${SCHEMA_VERSION}, oldest_program = ${OLDEST_PROGRAM},
   digest = '${digest(routines)}', headers = current_setting('job_schema.headers')::jsonb, installed_at = now();`,
     'commit;\n',
