@@ -66,10 +66,9 @@ export class Counts {
   #inBackground(work: () => Promise<unknown>): void {
     if (this.#isBusy) return
     this.#isBusy = true
-    const done = (): void => {
-      this.#isBusy = false
-    }
-    // Ignore errors: the counts are exact without this, and the next call tries again.
-    work().then(done, done)
+    work()
+      // The counts are exact without this, and the next call tries again.
+      .catch(() => undefined)
+      .finally(() => (this.#isBusy = false))
   }
 }
