@@ -57,6 +57,8 @@ export const ERROR_HINTS = {
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
   HF_SCHEMA_TOO_NEW: 'Deploy the version of Holdfast that made the schema, or a newer one.',
   HF_SCHEMA_MISSING: 'Run the SQL that `holdfast schema` prints, or leave `migrate: false` out.',
+  HF_SCHEMA_CLASH:
+    'Give Holdfast a schema of its own (`schema`), or another `prefix`, so that its names are free.',
   HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
   HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
   HF_JOB_FAILED:

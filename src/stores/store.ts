@@ -118,7 +118,7 @@ export interface SettleRequest {
  * `written`: by this call. `already`: this position was settled before, by a repeat or a crossing call; nothing was
  * changed. `lost`: the lease is not this worker's any more; nothing was changed. A lease that was settled to its end is
  * answered with `already` for `FLUSH_MEMORY_MS` at least; one that was revoked, with `lost` for ever (or with `already`
- * for the positions that had been settled before).
+ * for the positions that had been settled before). After a crash of its server, a store that can't tell answers `lost`.
  *
  * Of a job whose cancel was requested, a settlement that would bring it back (retry, snooze, release, confirm) writes
  * cancelled instead; completed and dead stay what they are.

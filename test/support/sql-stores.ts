@@ -1,4 +1,6 @@
 /** SQL stores for tests: each in a schema of its own, with a clock that can be moved on. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import type { Executor } from '../../src/stores/postgres/executor.ts'
 import { Lanes, type Look } from '../../src/stores/postgres/lanes.ts'
@@ -29,11 +31,12 @@ const TABLES = [
   'intake',
   'payload',
   'unique_key',
+  // In the order in which a compaction locks them.
+  'count_change',
   'queue',
   'dead',
   'history',
   'ended',
-  'count_change',
   'schedule',
   'leader',
   'note',
@@ -92,9 +95,20 @@ export async function openSqlStore({
     },
     close: async () => {
       await store.close()
-      if (!own) await executor.script(emptied(names))
+      if (own) return
+      const wrong = edit === undefined ? await audit(executor, names) : []
+      await executor.script(emptied(names))
+      assert.deepEqual(wrong, [], 'a recount of the store')
     },
   }
+}
+
+const AUDIT = readFileSync(new URL('servers/postgres-audit.sql', import.meta.url), 'utf8')
+
+/** What a recount finds wrong with a store, in words. */
+async function audit(executor: Executor, names: Names): Promise<string[]> {
+  const statement = { name: `audit ${names.schema}.${names.prefix}`, text: render(AUDIT, names) }
+  return (await executor.query<{ wrong: string }>(statement, [])).map(({ wrong }) => wrong)
 }
 
 /** Every claim looks at all that is ready, and so takes the very first, as a model does. */

@@ -1,7 +1,8 @@
 /** Counts of queues come from deltas: after any number of concurrent changes they equal a recount of the tables. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../test/support/servers/database.ts'
 import { systemClock } from '../../std/clock.ts'
+import { withDeadline } from '../../std/deadline.ts'
 import { systemRandom } from '../../std/random.ts'
 import { COMPLETED, failure, newFlushId, newJob, newWorkerId, retry } from '../conformance/support.ts'
 import type { Store } from '../store.ts'
@@ -14,13 +15,17 @@ import { sqlStore } from './sql-store.ts'
 let database: Database
 let executor: Executor
 let store: Store
+const storeParts = {
+  kind: 'postgres' as const,
+  names: readNames({}),
+  clock: systemClock,
+  random: systemRandom,
+}
 
 beforeAll(async () => {
   database = await freshDatabase(sharedPostgres(18))
   executor = pgExecutor({ connectionString: database.url, connections: 6 })
-  const names = readNames({})
-  const parts = { kind: 'postgres' as const, names, clock: systemClock, random: systemRandom }
-  store = sqlStore({ ...parts, executor, migrate: true })
+  store = sqlStore({ ...storeParts, executor, migrate: true })
   await store.open()
 })
 
@@ -90,7 +95,7 @@ async function work(round: number): Promise<void> {
     if (turn % 6 === 0)
       await store.admin.change({ states: ['completed', 'cancelled'] }, { type: 'discard' }, 5, null)
   }
-  await executor.query({ name: 'compact', text: 'select holdfast.compact_counts(50)' }, [])
+  await executor.query({ name: 'compact', text: 'select holdfast.compact_counts(50, 0)' }, [])
 }
 
 test(
@@ -101,7 +106,7 @@ test(
     expect(await counted()).toEqual(await recount())
     for (let left = 1; left > 0;) {
       const [row] = await executor.query<{ n: number }>(
-        { name: 'compacted', text: 'select holdfast.compact_counts(200) as n' },
+        { name: 'compacted', text: 'select compacted as n from holdfast.compact_counts(200, 0)' },
         [],
       )
       left = row?.n ?? 0
@@ -112,3 +117,68 @@ test(
     expect(await counted()).toEqual(await recount())
   },
 )
+
+describe('changes that are not compacted', () => {
+  async function addChanges(count: number): Promise<void> {
+    await executor.script(
+      `insert into holdfast.count_change (queue, ready) select 'many', 1 from generate_series(1, ${count})`,
+    )
+  }
+
+  async function changes(): Promise<number> {
+    const text = 'select count(*)::integer as n from holdfast.count_change'
+    const [row] = await executor.query<{ n: number }>({ name: 'changes', text }, [])
+    return row!.n
+  }
+
+  async function untilFewerThan(count: number): Promise<void> {
+    const look = async (): Promise<void> => {
+      while ((await changes()) >= count);
+    }
+    await withDeadline(systemClock, 20_000, look(), () => new Error('nobody compacts'))
+  }
+
+  test('are caught up with by one call of the upkeep, if they are not too many', async () => {
+    await addChanges(50_000)
+    const { upkeep } = sqlStore({ ...storeParts, executor, migrate: true })
+    await upkeep.promote(1)
+    expect(await changes(), 'those of the promotion').toBeLessThan(10)
+  })
+
+  test('are compacted by a process that only enqueues', { timeout: 60_000 }, async () => {
+    for (let round = 0; round < 100; round++)
+      await Promise.all(
+        Array.from({ length: 20 }, () =>
+          store.enqueue({ id: newFlushId(), jobs: [newJob({ queue: 'flushed' })] }),
+        ),
+      )
+    await untilFewerThan(1_000)
+  })
+
+  test('are compacted by a process that only reads', async () => {
+    await addChanges(50_000)
+    await sqlStore({ ...storeParts, executor, migrate: true }).admin.queues()
+    await untilFewerThan(1)
+  })
+
+  test('are found without a look at those that an old transaction keeps', async () => {
+    const blocks = async (from: number): Promise<number> => {
+      const text = `explain (analyze, buffers, format json) select * from holdfast.compact_counts(100, ${from})`
+      const [row] = await executor.query<{ 'QUERY PLAN': readonly [{ Plan: Record<string, number> }] }>(
+        { name: `blocks ${from}`, text },
+        [],
+      )
+      return row!['QUERY PLAN'][0].Plan['Shared Hit Blocks']!
+    }
+    await executor.transaction(async (old) => {
+      await old.script('set transaction isolation level repeatable read; select txid_current()')
+      await addChanges(100_000)
+      const compact = 'select block from holdfast.compact_counts(100000, 0)'
+      const [row] = await executor.query<{ block: number }>({ name: 'compact all', text: compact }, [])
+      await addChanges(10)
+      expect(await blocks(row!.block)).toBeLessThan(150)
+      await addChanges(10)
+      expect(await blocks(0), 'from the start').toBeGreaterThan(500)
+    })
+  })
+})

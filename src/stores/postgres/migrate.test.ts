@@ -158,7 +158,7 @@ describe('functions', () => {
     await store({ migrate: true }).open()
     await connect().script(`create function holdfast.gone() returns int language sql as 'select 1';
       create function holdfast.yours() returns int language sql as 'select 1';
-      update holdfast.schema_info set digest = 'older', headers = headers || '{"gone": ""}'`)
+      update holdfast.schema_info set digest = 'older', headers = headers || '{"function holdfast.gone()": ""}'`)
     await store({ migrate: true }).open()
     const made = await objects('holdfast')
     expect(made).toContain('yours')
@@ -167,18 +167,19 @@ describe('functions', () => {
 
   /** As if a set were installed in which these have other headers. */
   async function otherVersion(...names: readonly string[]): Promise<void> {
-    const others = JSON.stringify(Object.fromEntries(names.map((name) => [name, 'other'])))
-    await connect().script(
-      `update holdfast.schema_info set digest = 'older', headers = headers || '${others}'`,
-    )
+    await connect().script(`update holdfast.schema_info set digest = 'older', headers = headers || (
+      select jsonb_object_agg(key, 'other') from jsonb_object_keys(headers) as key
+      where key ~ '\\."(${names.join('|')})"')`)
   }
 
   test('types and views are all known by their headers, so that the next version can replace them', async () => {
     await store({ migrate: true }).open()
     const made = `select relname::text as name from pg_class
         where relnamespace = 'holdfast'::regnamespace and relkind in ('v', 'c')
-      union select proname from pg_proc where pronamespace = 'holdfast'::regnamespace`
-    const known = 'select jsonb_object_keys(headers) as name from holdfast.schema_info'
+      union select oid::regprocedure::oid::text from pg_proc where pronamespace = 'holdfast'::regnamespace`
+    const known = `select case split_part(key, ' ', 1)
+        when 'function' then to_regprocedure(substr(key, 10))::oid::text else split_part(key, '"', 4) end as name
+      from holdfast.schema_info cross join lateral jsonb_object_keys(headers) as key`
     expect(await query(`(${made}) except (${known}) union all ((${known}) except (${made}))`)).toEqual([])
   })
 
@@ -235,6 +236,66 @@ describe('functions', () => {
     })
     await upgrade
     expect(await query('select digest from holdfast.schema_info')).not.toEqual([{ digest: 'older' }])
+  })
+})
+
+describe('names that are taken', () => {
+  const open = (schema: string, prefix = ''): Promise<void> =>
+    migrate(connect(), readNames({ schema, prefix }), {
+      apply: true,
+      clock: systemClock,
+      random: systemRandom,
+    })
+
+  test('functions and views of yours that are called like ours are never dropped', async () => {
+    await connect().script(
+      `create function public.report(integer) returns integer language sql as 'select 1'`,
+    )
+    await open('public')
+    await connect().script(`update public.schema_info set digest = 'older', headers = (
+        select jsonb_object_agg(key, 'other') from jsonb_object_keys(headers) as key where key <> 'view "public"."job_queue"');
+      drop view public.job_queue; create view public.job_queue as select 1 as yours`)
+    await expect(open('public')).rejects.toMatchObject({
+      code: 'HF_SCHEMA_CLASH',
+      message: expect.stringContaining('view "public"."job_queue" already exists'),
+    })
+    expect(await query('select public.report(1), yours from public.job_queue')).toEqual([
+      { report: 1, yours: 1 },
+    ])
+    await connect().script('drop view public.job_queue')
+    await open('public')
+    expect(await query('select public.report(1)')).toEqual([{ report: 1 }])
+  })
+
+  test.each([
+    ['function', `create function public.now_ms() returns bigint language sql as 'select 1::bigint'`],
+    ['view', 'create view public.job_queue as select 1 as yours'],
+    ['type', 'create type public.waiting as (yours integer)'],
+    ['table where we need a view', 'create table public.job_queue (yours integer)'],
+    ['table where we need a table', 'create table public.ready (yours integer)'],
+    ['table where we need our first table', 'create table public.schema_info (yours integer)'],
+  ])('a %s of yours is not taken for ours, and nothing is installed', async (_, sql) => {
+    await connect().script(sql)
+    const before = await objects('public')
+    await expect(open('public')).rejects.toMatchObject({
+      code: 'HF_SCHEMA_CLASH',
+      hint: expect.stringContaining('prefix'),
+    })
+    expect(await objects('public')).toEqual(before)
+  })
+
+  test.each([
+    ['', 'job_'],
+    ['job_', ''],
+    ['', 'packed_'],
+    ['packed_', ''],
+  ])('the prefixes "%s" and "%s" cannot share a schema; the first goes on working', async (first, second) => {
+    await open('shared', first)
+    const before = await objects('shared')
+    await expect(open('shared', second)).rejects.toMatchObject({ code: 'HF_SCHEMA_CLASH' })
+    expect(await objects('shared')).toEqual(before)
+    await open('shared', first)
+    await open('shared', 'other_')
   })
 })
 

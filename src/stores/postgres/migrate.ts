@@ -6,7 +6,7 @@ import { HoldfastError } from '../../errors.ts'
 import { retryWhile, type RetryParts } from './conflicts.ts'
 import type { Executor, Statement } from './executor.ts'
 import { render, type Names } from './names.ts'
-import { isConflict, isLockTimeout } from './server-errors.ts'
+import { isConflict, isLockTimeout, sqlState } from './server-errors.ts'
 import { OLDEST_SCHEMA, routinesDigest, SCHEMA_VERSION, schemaScript } from './schema.ts'
 
 export interface MigrateOptions extends RetryParts {
@@ -21,6 +21,14 @@ interface Installed {
 }
 
 export async function migrate(executor: Executor, names: Names, options: MigrateOptions): Promise<void> {
+  try {
+    await bringUpToDate(executor, names, options)
+  } catch (error) {
+    throw isTaken(error) ? taken(names, error) : error
+  }
+}
+
+async function bringUpToDate(executor: Executor, names: Names, options: MigrateOptions): Promise<void> {
   const { apply } = options
   // Without the lock: nearly always there is nothing to do, and a starting fleet need not queue up.
   const installed = await installedSchema(executor, names)
@@ -36,6 +44,19 @@ export async function migrate(executor: Executor, names: Names, options: Migrate
 
 function isInTheWay(error: unknown): boolean {
   return isConflict(error) || isLockTimeout(error)
+}
+
+/** A table, view, function or type has a name of ours: 42P07 and 42710. Or a `schema_info` lacks our columns: 42703. */
+function isTaken(error: unknown): error is Error {
+  return error instanceof Error && /^(42P07|42710|42703)$/.test(sqlState(error) ?? '')
+}
+
+function taken({ schema, prefix }: Names, error: Error): HoldfastError {
+  const where =
+    prefix === '' ? `the schema "${schema}"` : `the schema "${schema}" with the prefix "${prefix}"`
+  return new HoldfastError('HF_SCHEMA_CLASH', `Holdfast can't use ${where}: ${error.message}.`, {
+    cause: error,
+  })
 }
 
 /** By a look into the catalogue: to_regclass would answer from what the session remembers. */

@@ -46,7 +46,7 @@ describe('jobs that were claimed together', () => {
     )
     names = readNames({ schema: row!.schema })
     // A test that moved the clock on may have dropped today's.
-    await executor.script(render('select holdfast.make_partitions(3)', names))
+    await executor.script(render('select holdfast.make_partitions(3, 100)', names))
     return () => under.close()
   })
 

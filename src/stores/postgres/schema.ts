@@ -72,7 +72,7 @@ export function schemaScript(names: Names, edit?: EditSql): string {
     `select set_config('job_schema.headers', '${JSON.stringify(headers(routines, names))}', true);`,
     read('drop_routines.sql'),
     replacing(routines),
-    `select holdfast.make_partitions(${DAYS_AHEAD});`,
+    `select holdfast.make_partitions(${DAYS_AHEAD}, 100);`,
     `update holdfast.schema_info as info set version = ${SCHEMA_VERSION}, oldest_program = ${OLDEST_PROGRAM},
   digest = '${digest(routines)}', headers = current_setting('job_schema.headers')::jsonb, installed_at = now();`,
     'commit;\n',
@@ -80,18 +80,35 @@ export function schemaScript(names: Names, edit?: EditSql): string {
   return render(parts.join('\n\n'), names)
 }
 
-const HEADER = /^create (?:function holdfast\.(\w+)[^]*?\sas \$\$|(?:type|view) holdfast\.(\w+)[^]*?;$)/gm
+const HEADER =
+  /^create (?:function (holdfast\.\w+)\(([^)]*)\)[^]*?\sas \$\$|(type|view) (holdfast\.\w+)[^]*?;$)/gm
 
 /**
- * Each function, type and view by its name, with a digest of what cannot be replaced in place: of a function all but its
- * body, of the others everything.
+ * Each function, type and view by its kind and exact name, a function with the types of its parameters, so that nothing
+ * else is ever taken for ours. With a digest of what cannot be replaced in place: of a function all but its body, of the
+ * others everything.
  */
-function headers(routines: string, { prefix }: Names): Record<string, string> {
+function headers(routines: string, names: Names): Record<string, string> {
   const found = [...routines.matchAll(HEADER)]
-  return Object.fromEntries(found.map(([text, fn, other]) => [`${prefix}${fn ?? other ?? ''}`, digest(text)]))
+  return Object.fromEntries(
+    found.map(([text, fn, parameters, kind, other]) => {
+      const object = fn === undefined ? `${kind} ${other}` : `function ${fn}(${typesOf(parameters ?? '')})`
+      return [render(object, names), digest(text)]
+    }),
+  )
 }
 
-/** Functions replace themselves. Types and views are dropped before this if they have to change. */
+/** The types in a list of parameters as we write it: `p_id uuid, p_name text default 'x', out number integer`. */
+function typesOf(parameters: string): string {
+  return parameters
+    .split(',')
+    .map((parameter) => parameter.trim())
+    .filter((parameter) => parameter !== '' && !parameter.startsWith('out '))
+    .map((parameter) => parameter.replace(/^\w+ /, '').replace(/ default .*$/, ''))
+    .join(', ')
+}
+
+/** Functions are replaced. A type or view that exists is ours and stays as it is: see drop_routines.sql. */
 function replacing(routines: string): string {
   return routines
     .replaceAll(/^create function /gm, 'create or replace function ')

@@ -7,6 +7,7 @@ import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
 import { MAX_LOG_LINES, type HeartbeatAnswer, type Store } from '../store.ts'
 import { sqlAdmin } from './admin.ts'
+import { Counts } from './counts.ts'
 import { cycle } from './cycle.ts'
 import { enqueue } from './enqueue.ts'
 import type { Executor } from './executor.ts'
@@ -49,6 +50,9 @@ export function sqlStore(parts: SqlStoreParts): Store {
   const executor = explaining(parts.executor)
   const statements = statementsFor(names)
   const lanes = parts.lanes ?? new Lanes(clock)
+  const counts = new Counts(executor, statements, clock)
+  const admin = sqlAdmin(executor, statements)
+  const inTransactions = sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough)
   const wakeUps = new WakeUps(executor, statements, lanes)
   const cycleParts = { db: executor, statements, lanes, clock, hears: () => wakeUps.hears }
   return {
@@ -58,7 +62,10 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await migrate(executor, names, { apply: parts.migrate, clock, random })
     },
     close: () => executor.close(),
-    enqueue: (flush) => enqueue(executor, statements, flush),
+    enqueue: (flush) => {
+      counts.flushed()
+      return enqueue(executor, statements, flush)
+    },
     async register(worker, leaseMs, atOnce) {
       await executor.query(statements.register, [worker, Math.round(leaseMs), atOnce ?? null])
     },
@@ -78,12 +85,23 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await executor.query(statements.report, [worker, JSON.stringify(rows), MAX_LOG_LINES])
     },
     subscribe: (listener) => wakeUps.subscribe(listener),
-    upkeep: sqlUpkeep({ executor, statements, random, clock }),
+    upkeep: sqlUpkeep({ executor, statements, counts, random, clock }),
     schedules: sqlSchedules(executor, statements),
     notes: sqlNotes(executor, statements),
-    admin: sqlAdmin(executor, statements),
+    admin: {
+      ...admin,
+      queues: async () => {
+        const queues = await admin.queues()
+        counts.read()
+        return queues
+      },
+    },
     transactions: {
-      ...sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough),
+      ...inTransactions,
+      enqueue: (tx, flush) => {
+        counts.flushed()
+        return inTransactions.enqueue(tx, flush)
+      },
       commit: (request, write) => commit({ executor, statements }, request, write),
     },
   }

@@ -31,9 +31,11 @@ const TEXTS = {
   removeWorkers: 'select id from holdfast.remove_workers() as id',
   prune: `select holdfast.prune($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::integer)
     as pruned`,
-  pruneExpired: 'select holdfast.prune_expired($1::bigint, $2::integer) as more',
-  makePartitions: 'select holdfast.make_partitions($1::integer)',
-  dropPartitions: 'select holdfast.drop_partitions(holdfast.now_ms() - $1::bigint) as dropped',
+  pruneExpired: 'select more, next from holdfast.prune_expired($1::bigint, $2::integer, $3::bigint)',
+  makePartition: 'select holdfast.make_partitions($1::integer, 1) as made',
+  oldPartitions: 'select name from holdfast.old_partitions(holdfast.now_ms() - $1::bigint) as name',
+  dropPartition: 'select holdfast.drop_partition($1::text) as dropped',
+  pruneBatchRest: `select holdfast.prune_batch_rest(holdfast.now_ms() - $1::bigint, $2::bigint, $3::integer) as last`,
   lead: 'select holdfast.lead($1::uuid, $2::bigint) as leads',
   resign: 'delete from holdfast.leader where candidate = $1::uuid',
   putSchedule: `insert into holdfast.schedule (id, spec, next_tick) values ($1::text, $2::text, $3::bigint)
@@ -50,7 +52,7 @@ const TEXTS = {
     $3::text::text[], $4::text::text[], $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::uuid, $10::uuid, $11::integer,
     $12::integer)`,
   queues: 'select * from holdfast.queue_status order by queue',
-  compactCounts: 'select holdfast.compact_counts($1::integer) as compacted',
+  compactCounts: 'select compacted, block from holdfast.compact_counts($1::integer, $2::bigint)',
   setPaused: 'select holdfast.set_paused($1::text, $2::boolean)',
   cancel: 'select holdfast.cancel($1::uuid, $2::text, null) as outcome',
   change: `select holdfast.change($1::text::uuid[], $2::text::text[], $3::text, $4::text, $5::text) as changed`,

@@ -2,34 +2,54 @@
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
 import { FLUSH_MEMORY_MS, type Retention, type Upkeep } from '../store.ts'
+import type { Counts } from './counts.ts'
 import type { Executor } from './executor.ts'
 import { rescue } from './rescue.ts'
+import { ScanCursor } from './scan-cursor.ts'
 import { DAYS_AHEAD } from './schema.ts'
 import type { Statements } from './statements.ts'
 
-/** Changes of counts that one statement adds up. */
-const COUNTS_AT_ONCE = 20_000
 /** Expired flushes, keys and notes that one statement deletes. */
 const EXPIRED_AT_ONCE = 10_000
 /** Statements that one prune spends on them. */
 const EXPIRED_STEPS = 5
 const TIDY_EVERY_MS = 1_000
+/** A prune begins no further drop after this long: a partition may have to be read first. */
+const DROPS_MS = 5_000
+/** Batches of the default partition that one prune looks at. */
+const REST_AT_ONCE = 1_000
 
 export interface UpkeepParts {
   readonly executor: Executor
   readonly statements: Statements
+  readonly counts: Counts
   readonly random: Random
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-export function sqlUpkeep({ executor, statements, random, clock }: UpkeepParts): Upkeep {
+export function sqlUpkeep(parts: UpkeepParts): Upkeep {
+  const { executor, statements, counts, random, clock } = parts
+  const partitions = new Partitions(parts)
+  const flushes = new ScanCursor(clock)
   let tidiedMs = -Infinity
+  const pruneExpired = async (steps: number): Promise<void> => {
+    for (let step = 0, more = true; more && step < steps; step++)
+      await flushes.run(async (from) => {
+        const values = [FLUSH_MEMORY_MS, EXPIRED_AT_ONCE, from]
+        const [row] = await executor.query<{ more: boolean; next: number | null }>(
+          statements.pruneExpired,
+          values,
+        )
+        more = row?.more === true
+        return row?.next ?? null
+      })
+  }
   /** With every promotion, but not more often than pays: a busy system writes thousands of these rows a second. */
   const tidy = async (): Promise<void> => {
     if (clock.monotonicMs() - tidiedMs < TIDY_EVERY_MS) return
     tidiedMs = clock.monotonicMs()
-    await executor.query(statements.compactCounts, [COUNTS_AT_ONCE])
-    await pruneExpired(executor, statements, 1)
+    await counts.catchUp()
+    await pruneExpired(1)
   }
   return {
     async promote(limit) {
@@ -41,8 +61,8 @@ export function sqlUpkeep({ executor, statements, random, clock }: UpkeepParts):
     },
     rescue: (limit) => rescue(executor, statements, random, limit),
     async prune(retention, limit) {
-      await pruneExpired(executor, statements, EXPIRED_STEPS)
-      const dropped = await renewPartitions(executor, statements, retention)
+      await pruneExpired(EXPIRED_STEPS)
+      const dropped = await partitions.renew(retention)
       const [row] = await executor.query<{ pruned: number }>(statements.prune, [
         retention.completedMs,
         retention.deadMs,
@@ -64,23 +84,51 @@ export function sqlUpkeep({ executor, statements, random, clock }: UpkeepParts):
   }
 }
 
-async function pruneExpired(executor: Executor, statements: Statements, steps: number): Promise<void> {
-  for (let step = 0; step < steps; step++) {
-    const [row] = await executor.query<{ more: boolean }>(statements.pruneExpired, [
-      FLUSH_MEMORY_MS,
-      EXPIRED_AT_ONCE,
-    ])
-    if (row?.more !== true) return
-  }
-}
+/** Daily partitions: each is made or dropped by a transaction of its own, because its locks stop claims and settles. */
+class Partitions {
+  readonly #executor: Executor
+  readonly #statements: Statements
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  /** Token of the last batch in the default partition that was looked at. */
+  #lastBatch = 0
 
-/** Whole days that are older than the retention go at once. */
-async function renewPartitions(
-  executor: Executor,
-  statements: Statements,
-  { completedMs }: Retention,
-): Promise<number> {
-  await executor.query(statements.makePartitions, [DAYS_AHEAD])
-  const [row] = await executor.query<{ dropped: number }>(statements.dropPartitions, [completedMs])
-  return row?.dropped ?? 0
+  constructor({ executor, statements, clock }: UpkeepParts) {
+    this.#executor = executor
+    this.#statements = statements
+    this.#clock = clock
+  }
+
+  /** Returns how many completed jobs were dropped, together with their day. */
+  async renew({ completedMs }: Retention): Promise<number> {
+    await this.#make()
+    const dropped = await this.#drop(completedMs)
+    const values = [completedMs, this.#lastBatch, REST_AT_ONCE]
+    const [row] = await this.#executor.query<{ last: number | null }>(this.#statements.pruneBatchRest, values)
+    this.#lastBatch = row?.last ?? 0
+    return dropped
+  }
+
+  async #make(): Promise<void> {
+    // Two tables, and today besides the days ahead.
+    for (let most = 2 * (DAYS_AHEAD + 1); most > 0; most--) {
+      const [row] = await this.#executor.query<{ made: number }>(this.#statements.makePartition, [DAYS_AHEAD])
+      if (row?.made !== 1) return
+    }
+  }
+
+  async #drop(completedMs: number): Promise<number> {
+    const old = await this.#executor.query<{ name: string }>(this.#statements.oldPartitions, [completedMs])
+    const untilMs = this.#clock.monotonicMs() + DROPS_MS
+    let dropped = 0
+    for (const { name } of old) {
+      if (this.#clock.monotonicMs() > untilMs) break
+      const [row] = await this.#executor.query<{ dropped: number | null }>(this.#statements.dropPartition, [
+        name,
+      ])
+      // A long transaction is in the way: others would wait behind each further try.
+      if (row === undefined || row.dropped === null) break
+      dropped += row.dropped
+    }
+    return dropped
+  }
 }

@@ -15,7 +15,7 @@ import { freshDatabase, sharedPostgres, type Database } from '../../support/serv
 import { plansOf, scansOf } from './support/plans.ts'
 
 const ids = makeIds(systemClock, systemRandom)
-/** count_change and queue are read as a whole, on purpose: by the upkeep alone. */
+/** count_change and queue are read as a whole, on purpose: by the upkeep and by hf.queues() alone. */
 const HOT: ReadonlySet<string> = new Set([
   'ready',
   'scheduled',

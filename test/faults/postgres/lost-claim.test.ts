@@ -2,7 +2,9 @@
  * A server that loses a claim: claims do not wait for the disk, and the server stops where it is right after it has answered
  * one. The jobs start again under a greater token, and nobody can settle them under the old one.
  */
+import type { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Token } from '../../../src/job/ids.ts'
 import { COMPLETED, newFlushId, newJob, newWorkerId } from '../../../src/stores/conformance/support.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import type { Lease, SettleAnswer, Store } from '../../../src/stores/store.ts'
@@ -85,3 +87,53 @@ test('its jobs start again under greater tokens, and a settle under the old ones
     return
   }
 })
+
+/** A claim that is under way while others claim: it has a smaller token than they have, and commits later. */
+async function slowClaim(client: Client): Promise<{ token: Token; commit: () => Promise<unknown> }> {
+  await client.query('begin')
+  const { rows } = await client.query<{ answer: string }>(
+    `select holdfast.cycle($1, null, null, null, null, null, null, null, null, false, 'default', 1, '{0}',
+      '{-1000000000000000}', '{1000000000000000}') as answer`,
+    [worker],
+  )
+  const token = Number(rows[0]!.answer.split('\x1c')[2]!.split('\x1d')[0]) as Token
+  return { token, commit: () => client.query('commit') }
+}
+
+test.each([
+  { before: 'any claim after the crash', claimsFirst: false },
+  { before: 'another claim', claimsFirst: true },
+])(
+  'a settle under a lost token is refused, also if a greater token reached the disk, before $before',
+  async ({ claimsFirst }) => {
+    for (let tries = 1; ; tries++) {
+      const jobs = [newJob(), newJob()]
+      await store.enqueue({ id: newFlushId(), jobs })
+      const [token, durable] = await withClient(server.url(), async (client) => {
+        const slow = await slowClaim(client)
+        const leases = await claim()
+        // Waits for the disk, and everything that was committed before waits with it.
+        await store.enqueue({ id: newFlushId(), jobs: [newJob({ queue: 'other' })] })
+        await slow.commit()
+        return [slow.token, leases[0]!]
+      })
+      expect(durable.token).toBeGreaterThan(token)
+      await server.restart('immediate')
+      await until('an answer', () => store.admin.queues().then(Boolean, () => false))
+      const lost = { ...durable, token }
+      const states = await Promise.all(jobs.map(async ({ id }) => (await store.admin.get(id))?.state))
+      if (!states.includes('ready') && tries < MOST_TRIES) {
+        expect(await complete([lost, durable])).toEqual(['written', 'written'])
+        // The first claim after a crash is one that others wait for.
+        expect(await claim()).toEqual([])
+        continue
+      }
+      expect(new Set(states)).toEqual(new Set(['ready', 'running']))
+      const again = claimsFirst ? await claim() : []
+      expect(await complete([lost, durable])).toEqual(['lost', 'written'])
+      expect(await complete([durable]), 'its history proves that it was finished').toEqual(['already'])
+      expect(await complete(claimsFirst ? again : await claim())).toEqual(['written'])
+      return
+    }
+  },
+)

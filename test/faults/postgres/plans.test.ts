@@ -16,7 +16,7 @@ import { systemClock } from '../../../src/std/clock.ts'
 import { systemRandom } from '../../../src/std/random.ts'
 import { makeIds } from '../../../src/job/ids.ts'
 import { freshDatabase, sharedPostgres, type Database } from '../../support/servers/database.ts'
-import { plansOf, scansOf, type PlanNode } from './support/plans.ts'
+import { plansOf, scansOf, touched } from './support/plans.ts'
 
 const ROWS = 1_000_000
 const BIG_TABLES: ReadonlySet<string> = new Set(['ready', 'scheduled'])
@@ -67,11 +67,6 @@ async function fill(): Promise<void> {
         (g % 10)::smallint as priority from generate_series(1, ${ROWS}) as g) as job`)
     await client.query(`vacuum analyze holdfast.${table}`)
   }
-}
-
-function touched(scan: PlanNode): number {
-  const removed = (scan['Rows Removed by Filter'] ?? 0) + (scan['Rows Removed by Index Recheck'] ?? 0)
-  return (scan['Actual Rows'] + removed) * scan['Actual Loops']
 }
 
 /** By an index or by place, and no more rows than this in one scan. */

@@ -21,6 +21,7 @@ export const ENQUEUE_WAITS = 'an enqueue with a key waits for the claim of its h
 export const CLAIM_PASSES = 'a claim passes over what another one has locked'
 export const TOKENS_GROW = 'tokens grow although a crash put their sequence back'
 export const LOST_CLAIM = 'a settle of a claim that a crash undid is refused'
+export const LOST_BELOW = 'it is refused before the next claim, and although a greater token is there'
 
 const COMPLETE = `select holdfast.cycle($1, $2, '{1}', null, null, '{1}', null, null, null, false, null, null, null, null, null)`
 
@@ -69,6 +70,21 @@ export const CROSSINGS: Crossings = {
     const { harness, before, after } = await claimsAroundCrash(site)
     assert.equal(await harness.settle(before, COMPLETED), 'lost')
     assert.equal(await harness.settle(after, COMPLETED), 'written')
+  },
+  async [LOST_BELOW](site) {
+    const harness = new Harness(site.under)
+    await harness.put()
+    await harness.put()
+    const worker = await harness.worker()
+    const [lost, durable] = [await harness.claimOne(worker), await harness.claimOne(worker)]
+    await using server = new Held(site)
+    await server.begin('delete from holdfast.lease where token = $1', [lost.token])
+    await server.run('delete from holdfast.batch where token = $1', [lost.token])
+    await server.run('truncate holdfast.server_up', [])
+    await server.commit()
+    assert.equal(await harness.settle(lost, COMPLETED), 'lost')
+    assert.equal(await harness.settle(durable, COMPLETED), 'written')
+    assert.equal(await harness.settle(durable, COMPLETED), 'already')
   },
 }
 

@@ -1,6 +1,6 @@
 /** Bugs in SQL: of the kinds that have cost people their jobs, and near misses of our own. */
 import { MODEL, type TextMutant } from '../mutant.ts'
-import { LOST_CLAIM, TOKENS_GROW } from './crossings.ts'
+import { LOST_BELOW, LOST_CLAIM, TOKENS_GROW } from './crossings.ts'
 import { GUARD_MUTANTS } from './guard-mutants.ts'
 import { LOCK_MUTANTS } from './lock-mutants.ts'
 
@@ -28,6 +28,27 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     find: 'asked > lost.after_token and asked < lost.before_token',
     replace: 'false',
     caughtBy: [LOST_CLAIM],
+  },
+  {
+    name: 'a settle does not notice that the server has crashed',
+    file: 'heartbeat.sql',
+    find: '  if not found then perform holdfast.skip_lost_tokens(); end if;\n',
+    replace: '',
+    caughtBy: [LOST_BELOW],
+  },
+  {
+    name: 'every token up to the greatest one counts as durable',
+    file: 'cycle.sql',
+    find: 'values (v_next - 100000,',
+    replace: 'values (v_next - 1,',
+    caughtBy: [LOST_BELOW],
+  },
+  {
+    name: 'a lease from before a crash is lost although it was finished',
+    file: 'heartbeat.sql',
+    find: 'not exists (select from holdfast.batch as batch where batch.token = asked)',
+    replace: 'true',
+    caughtBy: [LOST_BELOW],
   },
   {
     name: 'a settled position is settled again',

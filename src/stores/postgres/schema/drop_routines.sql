@@ -1,44 +1,60 @@
--- Drops the functions, types and views that are installed but not in the new set, or there with another header (see
--- schema.ts). All others are replaced in place, so that calls under way find them, grants on them remain, and views of yours
--- may depend on them. If another one of ours depends on one that has to go, all are dropped. Without CASCADE: if
--- something of yours depends on one of them, this fails and says what.
+-- Drops the functions, types and views that an earlier run of this script installed and that are not in the new set, or have
+-- another header there (see schema.ts). The others are replaced in place: calls under way find them, their grants remain, and
+-- your views may depend on them. If another one of ours depends on one that has to go, all are dropped. There is no
+-- CASCADE: if something of yours depends on one of them, this fails and names it.
+--
+-- Each object is known by its kind and its exact name or signature, so functions and views of yours in the same schema are
+-- left alone. If one of them has a name that the new set needs, this fails too.
 do $drop$
 declare
-  v_schema constant oid := (select relnamespace from pg_class where oid = 'holdfast.schema_info'::regclass);
   v_old constant jsonb := (select info.headers from holdfast.schema_info as info);
   v_new constant jsonb := current_setting('job_schema.headers');
-  v_names text[] := array(select old.key from jsonb_each_text(v_old) as old where old.value is distinct from v_new ->> old.key);
+  v_left text[] := array(select old.key from jsonb_each_text(v_old) as old where old.value is distinct from v_new ->> old.key);
+  v_dropped text[] := '{}';
   v_all boolean := false;
-  v_one record;
-  v_dropped boolean;
+  v_one text;
+  v_progress boolean;
+  v_taken boolean;
   v_error text;
   v_detail text;
 begin
   -- In rounds, because they depend on each other.
   loop
-    v_dropped := false;
+    v_progress := false;
     v_error := null;
-    for v_one in
-      select 'view' as kind, view.oid::regclass::text as name from pg_class as view
-      where view.relnamespace = v_schema and view.relkind = 'v' and view.relname = any (v_names)
-      union all
-      select 'function', proc.oid::regprocedure::text from pg_proc as proc
-      where proc.pronamespace = v_schema and proc.proname = any (v_names)
-      union all
-      select 'type', type.oid::regtype::text from pg_type as type join pg_class as class on class.oid = type.typrelid
-      where type.typnamespace = v_schema and class.relkind = 'c' and type.typname = any (v_names)
-    loop
+    foreach v_one in array v_left loop
       begin
-        execute format('drop %s %s', v_one.kind, v_one.name);
-        v_dropped := true;
+        execute regexp_replace(v_one, '^(\w+) ', 'drop \1 if exists ');
+        v_dropped := v_dropped || v_one;
+        v_progress := true;
       exception when dependent_objects_still_exist then
         get stacked diagnostics v_error = message_text, v_detail = pg_exception_detail;
       end;
     end loop;
     exit when v_error is null;
-    continue when v_dropped;
-    if v_all then raise exception '%: %', v_error, v_detail using errcode = 'dependent_objects_still_exist'; end if;
-    v_all := true;
-    v_names := array(select jsonb_object_keys(v_old));
+    if not v_progress then
+      if v_all then raise exception '%: %', v_error, v_detail using errcode = 'dependent_objects_still_exist'; end if;
+      v_all := true;
+      v_left := array(select jsonb_object_keys(v_old));
+    end if;
+    v_left := array(select key from unnest(v_left) as key where key <> all (v_dropped));
+  end loop;
+
+  for v_one in
+    select new.key from jsonb_object_keys(v_new) as new (key) where not v_old ? new.key or new.key = any (v_dropped)
+  loop
+    begin
+      v_taken := case split_part(v_one, ' ', 1)
+        when 'function' then to_regprocedure(substr(v_one, 10)) is not null
+        when 'view' then to_regclass(substr(v_one, 6)) is not null
+        else to_regtype(substr(v_one, 6)) is not null
+      end;
+    -- Before PostgreSQL 16: a type in the signature does not exist yet, so the function does not either.
+    exception when undefined_object then v_taken := false;
+    end;
+    if v_taken then
+      raise exception '% already exists, and this script did not create it', v_one
+        using errcode = 'duplicate_object', hint = 'Use a schema of its own for the job tables, or another prefix.';
+    end if;
   end loop;
 end $drop$;

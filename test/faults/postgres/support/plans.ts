@@ -44,3 +44,9 @@ export function scansOf(node: PlanNode, tables: ReadonlySet<string>): PlanNode[]
   const own = tables.has(table) && node['Node Type'].endsWith(' Scan') ? [node] : []
   return [...own, ...(node.Plans ?? []).flatMap((child) => scansOf(child, tables))]
 }
+
+/** Rows that a scan has looked at, whether it took them or not. */
+export function touched(scan: PlanNode): number {
+  const removed = (scan['Rows Removed by Filter'] ?? 0) + (scan['Rows Removed by Index Recheck'] ?? 0)
+  return (scan['Actual Rows'] + removed) * scan['Actual Loops']
+}

@@ -1,10 +1,10 @@
--- Settles, then claims, so that what is released here can be claimed here. Either part may be empty (p_leases or p_queue
--- null). Returns one text: 'a' if the worker is alive, otherwise 'd', and behind it what holdfast.settle returned; then, behind
--- U+001C, what holdfast.claim returned.
+-- Settles, then claims, so that the claim can take what the settle released. Either part may be left out (p_leases or
+-- p_queue null). Returns one text: 'a' if the worker is alive, otherwise 'd', followed by the answer of holdfast.settle, and
+-- behind U+001C the answer of holdfast.claim.
 --
--- A call that only claims does not wait for the disk. If the server crashes in the next moments, the claim never happened and
--- its jobs start again, which at-least-once allows. Its token is never used again, see holdfast.skip_lost_tokens. With
--- any other setting of synchronous_commit than 'on', claims wait as everything else does.
+-- A call that only claims does not wait for the disk. If the server crashes in the next moments, the claim never happened
+-- and its jobs start again, which at-least-once allows. Its token is never used again, see holdfast.skip_lost_tokens. Only
+-- synchronous_commit = 'on' is lowered; under any other setting claims commit like everything else.
 create function holdfast.cycle(
   p_worker uuid, p_leases bigint[], p_masks text[], p_kinds text[], p_delays bigint[], p_run_ms integer[],
   p_details text[], p_dropped boolean[], p_records text[], p_forget boolean, p_queue text, p_limit integer,
@@ -31,17 +31,19 @@ begin
   return 'a' || v_settled || E'\x1c' || holdfast.claim(p_worker, p_queue, p_limit, p_lanes, p_from, p_to);
 end $$;
 
--- The first claim after a crash of the server. A recovery may put the sequence of tokens back behind tokens that claims took
--- shortly before the crash. A million more is beyond all of them. Others wait for this transaction, which does wait for the
--- disk: the next crash must not undo the skip.
+-- Runs once after each crash of the server, before the first claim or before the first answer about a lease that is gone.
+-- Recovery may put the token sequence back behind tokens that claims had taken shortly before the crash; skipping a million
+-- tokens is beyond all of them. Claims do not commit in order of token either, so a token up to 100,000 below the sequence may
+-- be lost although a greater one reached the disk. holdfast.was_finished asks for proof in this range. Other sessions wait for
+-- this transaction, which does wait for the disk: the next crash must not undo the skip.
 create function holdfast.skip_lost_tokens() returns void language plpgsql as $$
+declare
+  v_next bigint;
 begin
   insert into holdfast.server_up default values on conflict (one) do nothing;
   if not found then return; end if;
   perform set_config('synchronous_commit', 'local', true);
-  -- Every token up to the highest one that is there reached the disk.
+  v_next := nextval('holdfast.lease_token');
   insert into holdfast.lost_tokens (after_token, before_token)
-  select greatest(
-      (select max(lease.token) from holdfast.lease as lease), (select max(batch.token) from holdfast.batch as batch), 0
-    ), setval('holdfast.lease_token', nextval('holdfast.lease_token') + 1000000);
+  values (v_next - 100000, setval('holdfast.lease_token', v_next + 1000000));
 end $$;

@@ -1,6 +1,7 @@
--- Renews a worker that is not rescued, gives back the leases it was never told of, and returns what it should know: all
--- leases in its name, requested cancels that it has not reported as heard, as [token, position, reason], and the paused
--- queues. p_heard: [[token, position], ...] of cancels that took effect. p_at_once: see the table worker.
+-- Renews a worker's registration, releases the leases that it does not know (p_strangers), and returns all leases in its
+-- name, the requested cancels that it has not reported as heard ([token, position, reason]), and the paused queues. alive is
+-- false if the worker was rescued. p_heard lists the cancels that took effect: [[token, position], ...]. p_at_once: see the
+-- table worker.
 create function holdfast.heartbeat(p_worker uuid, p_strangers bigint[], p_heard json, p_at_once integer)
 returns table (alive boolean, tokens json, cancels json, paused json) language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -37,7 +38,7 @@ begin
   end loop;
 end $$;
 
--- Releases everything that is open under these leases of the worker, and revokes them.
+-- Releases every open job of these leases of the worker, and revokes the leases.
 create function holdfast.release_leases(p_worker uuid, p_tokens bigint[]) returns void language plpgsql as $$
 declare
   v_lease holdfast.lease;
@@ -52,13 +53,21 @@ begin
   end loop;
 end $$;
 
--- What became of leases that a settle did not find: finished is false if the lease is not this worker's any more.
-create function holdfast.was_finished(p_tokens bigint[]) returns table (token bigint, finished boolean) language sql as $$
-  select asked, not exists (select from holdfast.lease as lease where lease.token = asked)
-    and not exists (select from holdfast.revoked as revoked where revoked.token = asked)
-    and not exists (
-      select from holdfast.lost_tokens as lost where asked > lost.after_token and asked < lost.before_token
-    )
-    and asked between 1 and coalesce(pg_sequence_last_value('holdfast.lease_token'), 0)
-  from unnest(p_tokens) as asked
-$$;
+-- What became of leases that a settle did not find. A lease that is neither held nor revoked was settled to its end, unless a
+-- crash of the server undid its claim. So a token from the range of a crash counts as finished only if its batch is still
+-- there, which the claim wrote. Without it the answer is false, even if the lease was finished and nothing was kept of it.
+create function holdfast.was_finished(p_tokens bigint[]) returns table (token bigint, finished boolean)
+language plpgsql as $$
+begin
+  perform from holdfast.server_up;
+  if not found then perform holdfast.skip_lost_tokens(); end if;
+  return query
+    select asked, not exists (select from holdfast.lease as lease where lease.token = asked)
+      and not exists (select from holdfast.revoked as revoked where revoked.token = asked)
+      and not exists (
+        select from holdfast.lost_tokens as lost where asked > lost.after_token and asked < lost.before_token
+          and not exists (select from holdfast.batch as batch where batch.token = asked)
+      )
+      and asked between 1 and coalesce(pg_sequence_last_value('holdfast.lease_token'), 0)
+    from unnest(p_tokens) as asked;
+end $$;

@@ -208,13 +208,15 @@ create unlogged table holdfast.server_up (
 );
 insert into holdfast.server_up default values;
 
--- Tokens between these two belong to claims that a crash of the server undid. A row per crash.
+-- Tokens between these two may belong to claims that a crash of the server undid, see holdfast.was_finished. A row per
+-- crash; never pruned.
 create table holdfast.lost_tokens (
   after_token bigint not null,
   before_token bigint primary key
 );
 
--- Leases that were taken away from their worker. Any other token that is gone, and not lost, was settled to its end.
+-- Leases that were taken away from their worker. Any other token that is gone, and not lost, was settled to its end. Never
+-- pruned, because a settle under such a token is refused for ever.
 create table holdfast.revoked (
   token bigint primary key
 );
