@@ -109,6 +109,7 @@ create table holdfast.lease (
   autovacuum_vacuum_cost_delay = 0
 );
 create index on holdfast.lease (worker);
+create index on holdfast.lease (token) where strays is not null;
 
 -- What a claim took, written once and never changed. ids, jobs and payloads are in order of position. jobs is the inside
 -- of a JSON array (holdfast.unpack_job reads one element), payloads are separated by U+001E, which no JSON contains.
@@ -134,6 +135,8 @@ alter table holdfast.batch alter ids set storage external, alter jobs set storag
 create index on holdfast.batch (token);
 create index on holdfast.batch (high, low);
 create index on holdfast.batch (low, high);
+-- Batches that lie in more than one block of ids, see holdfast.batches_around.
+create index on holdfast.batch (high, low) where left(low::text, 10) <> left(high::text, 10);
 create table holdfast.batch_rest partition of holdfast.batch default;
 
 -- Completed jobs: one row for all positions of a claim that one settle completed. mask has a bit for each of them, null
@@ -178,6 +181,7 @@ create table holdfast.ended (
   reason text
 );
 create index on holdfast.ended (completed, finished_at, id);
+create index on holdfast.ended (id) where not completed;
 
 -- Dead letters.
 create table holdfast.dead (
