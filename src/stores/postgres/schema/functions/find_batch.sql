@@ -1,12 +1,13 @@
 -- The batches whose bounds contain an id. Most lie within one block of ids, see id_bounds.sql: both bounds are in the block of
--- this id. The others have an index of their own; their bounds reach a minute around their middle, see grant_lease. Each range
--- has two ends for either bound, so that every index the planner may pick is read in part only.
+-- this id. The others stand apart in the index; their bounds reach a minute around their middle, see grant_lease. Each range
+-- has two ends for either bound, so that either index of the two serves.
 create function holdfast.batches_around(p_id uuid) returns setof holdfast.batch language sql stable as $$
   select batch.* from holdfast.batch as batch
-  where batch.high between p_id and holdfast.block_end(p_id) and batch.low between holdfast.block_start(p_id) and p_id
+  where not batch.wide and batch.high between p_id and holdfast.block_end(p_id)
+    and batch.low between holdfast.block_start(p_id) and p_id
   union all
   select batch.* from holdfast.batch as batch
-  where left(batch.low::text, 10) <> left(batch.high::text, 10)
+  where batch.wide
     and batch.high between p_id and holdfast.id_at(holdfast.id_ms(p_id) + holdfast.batch_span_ms())
     and batch.low between holdfast.id_at(holdfast.id_ms(p_id) - holdfast.batch_span_ms()) and p_id
 $$;

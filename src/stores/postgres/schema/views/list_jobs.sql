@@ -74,8 +74,14 @@ begin
         sum(case when here.matches then here.size else 0 end) over (order by here.edge %1$s, here.token) as total
       from (
         select batch.token, batch.claimed_at, batch.%2$s as edge, batch.size, %5$s as matches
-        from holdfast.batch as batch
-        where batch.%2$s between $10 and $11 and not $14 and ($1 is null or $1 && '{running,completed}')
+        from (
+          (select * from holdfast.batch as batch
+           where not batch.wide and batch.%2$s between $10 and $11 order by batch.%2$s %1$s limit $13 + 1)
+          union all
+          (select * from holdfast.batch as batch
+           where batch.wide and batch.%2$s between $10 and $11 order by batch.%2$s %1$s limit $13 + 1)
+        ) as batch
+        where not $14 and ($1 is null or $1 && '{running,completed}')
         order by batch.%2$s %1$s limit $13 + 1
       ) as here
     ), read as materialized (
