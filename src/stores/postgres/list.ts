@@ -46,7 +46,7 @@ interface PageRow {
  * Jobs that one call looks at. One takes 1 µs to 4 µs, the most in a small batch that a filter must unpack, and a statement
  * takes 6 ms to plan: the slowest page is at about half of 100 ms.
  */
-const CALL_BUDGET = Math.min(12_000, MAX_SCAN)
+const CALL_BUDGET = Math.min(8_000, MAX_SCAN)
 const FIRST_STEP = 2_000
 
 export async function scan(parts: ScanParts, filter: JobFilter, request: ScanRequest): Promise<Scanned> {

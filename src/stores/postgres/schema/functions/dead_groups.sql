@@ -6,6 +6,13 @@ create function holdfast.dead_groups(
   p_low uuid, p_high uuid, p_limit integer, p_budget integer
 ) returns table (looked bigint, unread uuid, dead_group json) language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+  v_index constant text := holdfast.dead_index(p_fingerprints, p_finished_from, p_finished_before);
+  -- If all that is seen matches, there is no need to see more.
+  v_budget constant integer := case
+    when coalesce(p_queues, p_names, p_fingerprints, p_tags) is null
+      and coalesce(p_finished_from, p_finished_before, p_created_from, p_created_before) is null
+    then least(p_limit, p_budget) else p_budget end;
 begin
   -- $1 and $14 are left out: the parameters are numbered as in holdfast.list_jobs, see holdfast.dead_between.
   return query execute format($query$
@@ -40,7 +47,7 @@ begin
       ) as newest
       order by alike.count desc, alike."lastAt" desc
     ) as one on true
-  $query$, holdfast.dead_between(holdfast.dead_index(p_fingerprints, p_finished_from, p_finished_before), 'asc'))
+  $query$, holdfast.dead_between(v_index, 'asc'))
   using null::text[], p_queues, p_names, p_fingerprints, p_tags, p_finished_from, p_finished_before, p_created_from,
-    p_created_before, p_low, p_high, p_limit, p_budget;
+    p_created_before, p_low, p_high, p_limit, v_budget;
 end $$;

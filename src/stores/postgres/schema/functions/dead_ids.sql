@@ -19,7 +19,8 @@ begin
 end $$;
 
 -- SQL that selects dead letters between two ids in the order given (asc or desc), by one of those indexes: those that match
--- by what the index holds. A limit within a lateral join leaves the planner no choice but to look each one up. It takes fingerprints as $4, times as $6 and $7, ids as $10 and $11, and how many as $13.
+-- by what the index holds. A limit within a lateral join leaves the planner no choice but to look each one up, and an
+-- order by fingerprint (which = would make pointless) none but to use that index. It takes fingerprints as $4, times as $6 and $7, ids as $10 and $11, and how many as $13.
 create function holdfast.dead_between(p_index text, p_order text) returns text language sql immutable as $$
   select format(case p_index
     when 'time' then 'select dead.* from (
@@ -34,7 +35,8 @@ create function holdfast.dead_between(p_index text, p_order text) returns text l
         select asked_for.id from (select distinct fingerprint from unnest($4) as fingerprint) as asked
         cross join lateral (
           select dead.id from holdfast.dead as dead
-          where dead.fingerprint = asked.fingerprint and dead.id between $10 and $11 order by dead.id %1$s limit $13 + 1
+          where dead.fingerprint between asked.fingerprint and asked.fingerprint and dead.id between $10 and $11
+          order by dead.fingerprint %1$s, dead.id %1$s limit $13 + 1
         ) as asked_for order by asked_for.id %1$s limit $13 + 1
       ) as first
       cross join lateral (select dead.* from holdfast.dead as dead where dead.id = first.id limit 1) as dead'
