@@ -1,11 +1,12 @@
 /**
- * Fills a store through the library itself: enqueue and drain with no-op handlers. Prints ids as JSON, one for each so
- * many jobs. Runs in a process of its own: `build.ts <index.js of Holdfast> <url> <finished> <waiting>`.
+ * Fills a store through the library itself: enqueue and drain with no-op handlers, which claim many at once. Some jobs are
+ * claimed a few at a time, some are cancelled, and some report a log. Prints ids as JSON, one for each so many jobs. Runs in a process of its own: `build.ts <index.js of Holdfast> <url> <finished> <waiting>`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type * as Library from 'holdfast'
-import { NAMES, QUEUES, RARE, type SampledIds, TAG } from './data.ts'
+import { NAMES, QUEUES, RARE, type SampledIds, SIDE_QUEUE, TAG } from './data.ts'
+import { drainSmall, openStore } from './store.ts'
 
 /** Enqueued at once, before the worker is given time to catch up. */
 const PORTION = 50_000
@@ -16,7 +17,13 @@ const ONE_DAY_MS = 86_400_000
 const DEAD_PER_MILLE = 2
 const SCHEDULED_PER_MILLE = 50
 const RARE_PER_MILLE = 1
+const CANCELLED_PER_MILLE = 10
+const LOGGING_PER_MILLE = 10
+const SMALL_PER_MILLE = 20
 const TAGGED_EVERY = 10
+const SMALL_BATCH = 2
+const DRAINS_AT_ONCE = 4
+const CANCELS_AT_ONCE = 1_000
 
 const [build = '', url = '', finishedText, waitingText] = process.argv.slice(2)
 const [finished, waiting] = [Number(finishedText), Number(waitingText)]
@@ -36,10 +43,20 @@ const hf = holdfast({
   store: url,
   logger: false,
   timeout: '2m',
-  queues: Object.fromEntries(QUEUES.map((queue) => [queue, {}])),
+  queues: Object.fromEntries([...QUEUES, SIDE_QUEUE].map((queue) => [queue, {}])),
 })
+const store = await openStore(build, url)
+await store.open()
 let ran = 0
 const jobs = [...NAMES, RARE].map((name) => hf.job({ name, input, run: () => void ran++ }))
+const logging = hf.job({
+  name: 'logging',
+  input,
+  run: ({ log }) => {
+    ran++
+    log.info('Done.')
+  },
+})
 const failing = hf.job({
   name: 'failing',
   input,
@@ -50,30 +67,67 @@ const failing = hf.job({
 })
 
 let enqueued = 0
-const ids: Record<keyof SampledIds, string[]> = { finished: [], waiting: [], dead: [] }
+const ids: Record<keyof SampledIds, string[]> = { finished: [], waiting: [], dead: [], small: [], ended: [] }
 await hf.queues()
 
-const worker = await hf.work({ concurrency: 1_000 })
-await enqueue(finished, ids.finished)
-const dead = Math.ceil((finished * DEAD_PER_MILLE) / 1_000)
+const worker = await hf.work({ concurrency: 1_000, queues: [...QUEUES] })
+const [small, cancelled, logged, dead] = [
+  SMALL_PER_MILLE,
+  CANCELLED_PER_MILLE,
+  LOGGING_PER_MILLE,
+  DEAD_PER_MILLE,
+].map((share) => Math.ceil((finished * share) / 1_000)) as [number, number, number, number]
+const drained = finished - small - cancelled - logged
+await enqueue(drained, ids.finished)
+sample(ids.ended, 97, (await logging.enqueueMany(inputs(logged), { queue: QUEUES[0] })).ids)
 sample(ids.dead, 97, (await failing.enqueueMany(inputs(dead), { queue: QUEUES[0] })).ids)
-while (ran < finished + dead) await sleep(10)
+while (ran < drained + logged + dead) await sleep(10)
 await worker.stop()
+await cancel()
+await drain()
 const later = Math.ceil((waiting * SCHEDULED_PER_MILLE) / 1_000)
 await enqueue(waiting - later, ids.waiting, true)
 await jobs[0]?.enqueueMany(inputs(later), { queue: QUEUES[0], in: ONE_DAY_MS })
 await check()
 await hf.close()
+await store.close()
 console.log(JSON.stringify(ids satisfies SampledIds))
 
 /** What was meant to be built is there: a bench on other numbers measures something else. */
 async function check(): Promise<void> {
   const statuses = await hf.queues()
-  const meant = { completed: finished, dead, ready: waiting - later, scheduled: later }
+  const meant = { completed: finished - cancelled, cancelled, dead, ready: waiting - later, scheduled: later }
   for (const [state, count] of Object.entries(meant)) {
     const found = statuses.reduce((sum, { counts }) => sum + counts[state as keyof typeof meant], 0)
     if (found !== count) throw new Error(`${count} jobs should be ${state}, but ${found} are.`)
   }
+}
+
+/** Enqueued and claimed in turn, so that the ids of a batch lie close together. */
+async function drain(): Promise<void> {
+  for (let left = small; left > 0; left -= PORTION) {
+    const { ids: written } = (await jobs[0]?.enqueueMany(inputs(Math.min(PORTION, left)), {
+      queue: SIDE_QUEUE,
+    }))!
+    sample(ids.small, SAMPLE_EVERY, written)
+    await Promise.all(
+      Array.from({ length: DRAINS_AT_ONCE }, () => drainSmall(store, SIDE_QUEUE, SMALL_BATCH)),
+    )
+  }
+}
+
+async function cancel(): Promise<void> {
+  const { ids: written } = (await jobs[1]?.enqueueMany(inputs(cancelled), {
+    queue: SIDE_QUEUE,
+    tags: [TAG],
+  }))!
+  sample(ids.ended, 97, written)
+  const filter = { queues: [SIDE_QUEUE], states: ['ready' as const] }
+  let next: Awaited<ReturnType<typeof store.admin.change>>['next'] = null
+  do {
+    const action = { type: 'cancel', reason: 'not needed' } as const
+    next = (await store.admin.change(filter, action, CANCELS_AT_ONCE, next)).next
+  } while (next !== null)
 }
 
 /** Spread over queues, names and tags; the rare name stands between the others. */

@@ -4,10 +4,9 @@
  */
 import { text } from 'node:stream/consumers'
 import type * as Library from 'holdfast'
-import type * as PostgresLibrary from 'holdfast/postgres'
-import type * as RedisLibrary from 'holdfast/redis'
-import type { JobFilter, JobId, Store } from 'holdfast/store'
-import { NAMES, QUEUES, RARE, type SampledIds } from './data.ts'
+import type { JobFilter, JobId } from 'holdfast/store'
+import { NAMES, QUEUES, RARE, type SampledIds, SIDE_QUEUE, TAG } from './data.ts'
+import { hold, openStore } from './store.ts'
 
 /** Milliseconds of each call, by what was asked. */
 export interface Probed {
@@ -23,31 +22,25 @@ const PAGE = 100
 const PAGES_IN_A_ROW = 3
 /** A filter that answers slowly is not asked for longer than this. */
 const PATIENCE_MS = 60_000
+/** Jobs that run meanwhile. */
+const LEASES = 100
+const LEASE_SIZE = 50
 
 const [build = '', url = ''] = process.argv.slice(2)
 const { holdfast } = (await import(build)) as typeof Library
-const store = await openStore()
+const store = await openStore(build, url)
 const ids = JSON.parse(await text(process.stdin)) as SampledIds
 const failures: string[] = []
 
 const hf = holdfast({ store, logger: false, timeout: '2m' })
 await hf.queues()
+await hold(store, QUEUES[0], LEASES, LEASE_SIZE)
 const queuesMs = await repeated('queues', CALLS, () => hf.queues())
 const getMs = await repeated('get', CALLS, (call) => store.admin.get(idFor(call)))
 const listMs: Record<string, number[]> = {}
 for (const [what, filter] of Object.entries(await filters())) listMs[what] = await pages(what, filter)
 await hf.close()
 console.log(JSON.stringify({ queuesMs, getMs, listMs, failures } satisfies Probed))
-
-async function openStore(): Promise<Store> {
-  const beside = (path: string): string => new URL(path, build).href
-  if (url.startsWith('redis')) {
-    const { redisStore } = (await import(beside('stores/redis/index.js'))) as typeof RedisLibrary
-    return redisStore({ url })
-  }
-  const { postgresStore } = (await import(beside('stores/postgres/index.js'))) as typeof PostgresLibrary
-  return postgresStore({ url })
-}
 
 /** One of each kind that `list` knows, and pairs that are asked together. */
 async function filters(): Promise<Readonly<Record<string, JobFilter>>> {
@@ -60,7 +53,9 @@ async function filters(): Promise<Readonly<Record<string, JobFilter>>> {
     'state ready': { states: ['ready'] },
     'state scheduled': { states: ['scheduled'] },
     'state dead': { states: ['dead'] },
-    'state cancelled (none)': { states: ['cancelled'] },
+    'state cancelled': { states: ['cancelled'] },
+    'state running': { states: ['running'] },
+    'state running, a tag (none)': { states: ['running'], tags: ['unknown'] },
     'a queue': { queues: [QUEUES[1]] },
     'a queue, completed': { queues: [QUEUES[1]], states: ['completed'] },
     'a queue, ready': { queues: [QUEUES[1]], states: ['ready'] },
@@ -69,6 +64,19 @@ async function filters(): Promise<Readonly<Record<string, JobFilter>>> {
     'a rare name, ready': { names: [RARE], states: ['ready'] },
     'an unknown name': { names: ['unknown'] },
     'a queue, a rare name': { names: [RARE], queues: [QUEUES[2]] },
+    'a queue of small batches and cancelled jobs': { queues: [SIDE_QUEUE] },
+    'a tag': { tags: [TAG] },
+    'a tag, completed': { tags: [TAG], states: ['completed'] },
+    'an unknown tag': { tags: ['unknown'] },
+    'an id prefix': { idPrefix: (ids.finished.at(-1) ?? '').slice(0, 10) },
+    'the id prefix of one job': { idPrefix: (ids.small.at(-1) ?? '').slice(0, 23) },
+    'created in the last minute': { createdFrom: now - minute },
+    'created over an hour ago (none)': { createdBefore: now - hour },
+    'dead, failed in the last minute': { states: ['dead'], finishedFrom: now - minute },
+    'dead, a fingerprint': {
+      states: ['dead'],
+      fingerprints: groups.slice(0, 1).map(({ fingerprint }) => fingerprint),
+    },
     'a fingerprint': { fingerprints: groups.slice(0, 1).map(({ fingerprint }) => fingerprint) },
     'finished in the last minute': { finishedFrom: now - minute },
     'finished over an hour ago (none)': { finishedBefore: now - hour },
@@ -101,13 +109,13 @@ async function pages(what: string, filter: JobFilter): Promise<number[]> {
 
 /** Ids of jobs are what pages start after. */
 function deepCursors(): JobId[] {
-  return [ids.finished, ids.waiting, ids.dead].flatMap((list) =>
+  return Object.values(ids).flatMap((list) =>
     [0.05, 0.5, 0.95].map((share) => list[Math.floor(share * list.length)] as JobId),
   )
 }
 
 function idFor(call: number): JobId {
-  const lists = [ids.finished, ids.waiting, ids.dead]
+  const lists = Object.values(ids)
   const list = lists[call % lists.length] ?? []
   return list[Math.floor(((call * 0.618) % 1) * list.length)] as JobId
 }

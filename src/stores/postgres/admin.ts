@@ -84,7 +84,7 @@ interface DeadGroupRow {
 }
 
 /** Dead letters that one call of deadGroups looks at. */
-const GROUPS_BUDGET = 20_000
+const GROUPS_BUDGET = 10_000
 
 async function deadGroups(
   parts: ScanParts,

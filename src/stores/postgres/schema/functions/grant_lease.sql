@@ -42,9 +42,9 @@ begin
   values (p_now, p_worker, p_keyed, p_apart, p_queue, repeat('0', v_size)::varbit, v_strays)
   returning lease.token into v_token;
   insert into holdfast.batch
-    (token, claimed_at, size, apart, low, high, queue, first_name, last_name, strays, ids, jobs, payloads)
-  values (v_token, p_now, v_size, p_apart, v_low, v_high, p_queue, p_first_name, p_last_name, v_strays, p_ids, p_jobs,
-    p_payloads);
+    (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name, strays, ids, jobs, payloads)
+  values (v_token, p_now, v_size, p_apart, v_high > holdfast.block_end(v_low), v_low, v_high, p_queue, p_first_name,
+    p_last_name, v_strays, p_ids, p_jobs, p_payloads);
   insert into holdfast.count_change (queue, ready) values (p_queue, - v_size);
   return concat_ws(E'\x1d', v_token, p_now, p_jobs, p_payloads);
 end $$;

@@ -13,3 +13,12 @@ $$;
 create function holdfast.batch_span_ms() returns bigint language sql immutable parallel safe as $$
   select 120001::bigint
 $$;
+
+-- The first and the last id of a block: ids that share their first 9 hex digits, which are those of about 4 seconds.
+create function holdfast.block_start(p_id uuid) returns uuid language sql immutable parallel safe as $$
+  select (left(p_id::text, 10) || '000-0000-0000-000000000000')::uuid
+$$;
+
+create function holdfast.block_end(p_id uuid) returns uuid language sql immutable parallel safe as $$
+  select (left(p_id::text, 10) || 'fff-ffff-ffff-ffffffffffff')::uuid
+$$;

@@ -113,12 +113,14 @@ create index on holdfast.lease (worker);
 -- What a claim took, written once and never changed. ids, jobs and payloads are in order of position. jobs is the inside
 -- of a JSON array (holdfast.unpack_job reads one element), payloads are separated by U+001E, which no JSON contains.
 -- low and high bound the ids, so that one job is found without a row per job. Ids that lie more than a minute from the
--- middle one are strays: they are not within the bounds, and get a row of their own when they complete.
+-- middle one are strays: they are not within the bounds, and get a row of their own when they complete. wide: the bounds
+-- lie in different blocks of ids, see holdfast.batches_around.
 create table holdfast.batch (
   token bigint not null,
   claimed_at bigint not null,
   size integer not null,
   apart boolean not null,
+  wide boolean not null,
   low uuid not null,
   high uuid not null,
   queue text collate "C" not null,
@@ -132,8 +134,8 @@ create table holdfast.batch (
 -- Compressing what is often deleted a moment later costs more than it saves.
 alter table holdfast.batch alter ids set storage external, alter jobs set storage external, alter payloads set storage external;
 create index on holdfast.batch (token);
-create index on holdfast.batch (high, low);
-create index on holdfast.batch (low, high);
+create index on holdfast.batch (wide, high, low);
+create index on holdfast.batch (wide, low, high);
 create table holdfast.batch_rest partition of holdfast.batch default;
 
 -- Completed jobs: one row for all positions of a claim that one settle completed. mask has a bit for each of them, null
@@ -178,6 +180,7 @@ create table holdfast.ended (
   reason text
 );
 create index on holdfast.ended (completed, finished_at, id);
+create index on holdfast.ended (id) where not completed;
 
 -- Dead letters.
 create table holdfast.dead (

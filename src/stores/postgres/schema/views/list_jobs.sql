@@ -3,56 +3,114 @@
 -- otherwise the first id it did not look at: everything before it is complete. looked is how many jobs it examined. Both stand
 -- in every row; the job is null in the only row of an empty page.
 --
--- Null for a filter means any. Batches are read in order of the bound that comes first; those that cannot match by queue or
--- name are passed over unread. Besides, batches that begin before the page reach into it. There may be thousands of those, so
--- only those are unpacked that have the first ids.
+-- Null for a filter means any. The ids that match come first, from as few columns as the filters need; then the jobs of the
+-- page are read as a whole, each looked up (a limit or an offset keeps the planner from joining whole tables). Batches are read in order of the bound that comes first; those that cannot match by queue or name
+-- are passed over unread. Besides, batches that begin before the page reach into it, and strays are outside the bounds of
+-- theirs. There may be thousands of those, so only those are read that have the first ids.
 create function holdfast.list_jobs(
   p_states text[], p_queues text[], p_names text[], p_fingerprints text[], p_tags text[],
   p_finished_from bigint, p_finished_before bigint, p_created_from bigint, p_created_before bigint,
   p_low uuid, p_high uuid, p_newest_first boolean, p_limit integer, p_budget integer
 ) returns table (looked bigint, unread uuid, job json) language plpgsql stable
-set enable_seqscan = off set jit = off as $$
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
-  v_span constant bigint := holdfast.batch_span_ms();
   v_only_running constant boolean := coalesce(p_states <@ '{running}', false);
+  v_any constant boolean := p_states is null;
+  v_order constant text := case when p_newest_first then 'desc' else 'asc' end;
+  -- The bound of a batch that comes first, and "comes before".
+  v_edge constant text := case when p_newest_first then 'high' else 'low' end;
+  v_before constant text := case when p_newest_first then '>' else '<' end;
+  v_reaches_in constant text := case when p_newest_first
+    then 'holdfast.batches_around($11) as batch where batch.high > $11'
+    else 'holdfast.batches_around($10) as batch where batch.low < $10' end;
+  -- Only cancelled jobs have an index of their own.
+  v_ended constant text := case when p_states && '{cancelled}' and not p_states && '{completed}'
+    then 'not ended.completed' else 'true' end;
+  v_dead constant text := holdfast.dead_between(case when v_any or 'dead' = any (p_states)
+    then holdfast.dead_index(p_fingerprints, p_finished_from, p_finished_before) end, v_order);
+  v_batch_matches constant text := '($2 is null or batch.queue = any ($2)) and ($3 is null or exists (
+    select from unnest($3) as name where name between batch.first_name and batch.last_name))';
+  v_matches constant text := '($1 is null or job.state = any ($1)) and ($2 is null or job.queue = any ($2))
+    and ($3 is null or job.name = any ($3)) and ($4 is null or job.error ->> ''fingerprint'' = any ($4))
+    and ($5 is null or holdfast.tags_of(job.facts) ?| $5)
+    and ($6 is null or job.finished_at >= $6) and ($7 is null or job.finished_at < $7)
+    and ($8 is null or job.created_at >= $8) and ($9 is null or job.created_at < $9)';
+  -- To take a batch apart is most of the work, and often its ids are enough.
+  v_parts constant text := case
+    when coalesce(p_names, p_fingerprints, p_tags) is not null or coalesce(p_created_from, p_created_before) is not null
+    then 'json_array_elements((''['' || batch.jobs || '']'')::json)' else 'unnest(''{}''::json[])' end;
 begin
-  -- %1$s: the order. %2$s: the bound of a batch that comes first. %3$s: "comes before". %4$s: whether a batch reaches in.
-  -- %5$s: whether its queue and names can match.
   return query execute format($query$
     with ready as materialized (
-      select job.* from holdfast.job as job
-      where job.state = 'ready' and job.id between $10 and $11 and ($1 is null or 'ready' = any ($1))
-      order by job.id %1$s limit $13 + 1
+      select job.id, %6$s as matches from (
+        select ready.id, 'ready' as state, ready.queue, ready.name, ready.facts, ready.past -> 'error' as error,
+          ready.created_at, null::bigint as finished_at
+        from holdfast.ready as ready
+        where ready.id between $10 and $11 and ($1 is null or 'ready' = any ($1))
+        order by ready.id %1$s limit $13 + 1
+      ) as job
     ), scheduled as materialized (
-      select job.* from holdfast.job as job
-      where job.state = 'scheduled' and job.id between $10 and $11 and ($1 is null or 'scheduled' = any ($1))
-      order by job.id %1$s limit $13 + 1
+      select job.id, %6$s as matches from (
+        select scheduled.id, 'scheduled' as state, scheduled.queue, scheduled.name, scheduled.facts,
+          scheduled.past -> 'error' as error, scheduled.created_at, null::bigint as finished_at
+        from holdfast.scheduled as scheduled
+        where scheduled.id between $10 and $11 and ($1 is null or 'scheduled' = any ($1))
+        order by scheduled.id %1$s limit $13 + 1
+      ) as job
     ), dead as materialized (
-      select job.* from holdfast.job as job
-      where job.state = 'dead' and job.id between $10 and $11 and ($1 is null or 'dead' = any ($1))
-      order by job.id %1$s limit $13 + 1
+      select job.id, %6$s as matches
+      from (select 'dead' as state, dead.* from (%7$s) as dead) as job where ($1 is null or 'dead' = any ($1))
     ), ended as materialized (
-      select job.* from holdfast.job as job
-      where job.state in ('completed', 'cancelled') and job.id between $10 and $11
-        and ($1 is null or $1 && '{completed,cancelled}')
-      order by job.id %1$s limit $13 + 1
+      select job.id, %6$s as matches from (
+        select ended.id, case when ended.completed then 'completed' else 'cancelled' end as state, ended.queue, ended.name,
+          ended.facts, ended.past -> 'error' as error, ended.created_at, ended.finished_at
+        from holdfast.ended as ended
+        where ended.id between $10 and $11 and %8$s and ($1 is null or $1 && '{completed,cancelled}')
+        order by ended.id %1$s limit $13 + 1
+      ) as job
     ), batch as materialized (
-      select here.token, here.edge, here.matches, here.size,
+      select here.token, here.claimed_at, here.edge, here.matches, here.size,
         row_number() over (order by here.edge %1$s, here.token) as number,
         sum(case when here.matches then here.size else 0 end) over (order by here.edge %1$s, here.token) as total
       from (
-        select batch.token, batch.%2$s as edge, batch.size, %5$s as matches
-        from holdfast.batch as batch
-        where batch.%2$s between $10 and $11 and not $14 and ($1 is null or $1 && '{running,completed}')
+        select batch.token, batch.claimed_at, batch.%2$s as edge, batch.size, %5$s as matches
+        from (
+          (select * from holdfast.batch as batch
+           where not batch.wide and batch.%2$s between $10 and $11 order by batch.%2$s %1$s limit $13 + 1)
+          union all
+          (select * from holdfast.batch as batch
+           where batch.wide and batch.%2$s between $10 and $11 order by batch.%2$s %1$s limit $13 + 1)
+        ) as batch
+        where not $14 and ($1 is null or $1 && '{running,completed}')
         order by batch.%2$s %1$s limit $13 + 1
       ) as here
     ), read as materialized (
       select batch.* from batch where batch.number <= $13 and batch.total - batch.size < $13
-    ), reaching_in as materialized (
-      select id, array_agg(batch.token) as tokens
-      from holdfast.batch as batch cross join lateral unnest(batch.ids) as id
-      where %4$s and %5$s and id between $10 and $11 and not $14 and ($1 is null or $1 && '{running,completed}')
-      group by id order by id %1$s limit $13 + 1
+    ), apart as materialized (
+      -- Each id with the batches it is in, and how many jobs the batches up to it have.
+      select one.id, one.token, one.claimed_at, row_number() over (order by one.id %1$s, one.token) as number,
+        sum(case when one.is_first then one.size end) over (order by one.id %1$s, one.token) as total, one.size
+      from (
+        select found.*, row_number() over (partition by found.token order by found.id %1$s) = 1 as is_first
+        from (
+          select id, batch.token, batch.claimed_at, batch.size
+          from (select batch.* from %4$s) as batch cross join lateral unnest(batch.ids) as id
+          where %5$s and id between $10 and $11 and not $14 and ($1 is null or $1 && '{running,completed}')
+          union all
+          select held.id, batch.token, batch.claimed_at, batch.size
+          from holdfast.lease as lease
+          cross join lateral (
+            select batch.* from holdfast.batch as batch
+            where batch.token = lease.token and batch.claimed_at = lease.claimed_at limit 1
+          ) as batch
+          cross join lateral unnest(batch.ids) with ordinality as held (id, place)
+          where %9$s and ($1 is null or 'running' = any ($1)) and %5$s and held.id between $10 and $11
+            and get_bit(lease.done, (held.place - 1)::integer) = 0
+          order by 1 %1$s limit $13 + 1
+        ) as found
+      ) as one
+    ), read_apart as materialized (
+      select apart.* from apart where apart.number <= $13 and apart.total - apart.size < greatest($13, 20000)
     ), end_of_scan as materialized (
       select last.id from (
         (select ready.id from ready order by ready.id %1$s offset $13 limit 1)
@@ -61,48 +119,73 @@ begin
         union all (select ended.id from ended order by ended.id %1$s offset $13 limit 1)
         union all (select batch.edge from batch where batch.number > (select count(*) from read)
           order by batch.number limit 1)
-        union all (select reaching_in.id from reaching_in order by reaching_in.id %1$s offset $13 limit 1)
+        union all (select apart.id from apart where apart.number > (select count(*) from read_apart)
+          order by apart.number limit 1)
       ) as last order by last.id %1$s limit 1
-    ), seen as materialized (
-      select * from ready union all select * from scheduled union all select * from dead union all select * from ended
-      union all
-      select job.* from holdfast.packed_job as job
-      where job.token = any (
-        array(select read.token from read where read.matches)
-        || array(select distinct token from reaching_in cross join lateral unnest(reaching_in.tokens) as token)
-        || array(select lease.token from holdfast.lease as lease
-          where ($14 or lease.strays is not null) and ($1 is null or 'running' = any ($1)))
-      ) and job.id between $10 and $11
-    ), matching as (
-      select job.* from seen as job
-      where ($1 is null or job.state = any ($1)) and ($2 is null or job.queue = any ($2))
-        and ($3 is null or job.name = any ($3))
-        and ($4 is null or coalesce(job.error, job.past -> 'error') ->> 'fingerprint' = any ($4))
-        and ($5 is null or holdfast.tags_of(job.facts) ?| $5)
-        and ($6 is null or job.finished_at >= $6) and ($7 is null or job.finished_at < $7)
-        and ($8 is null or job.created_at >= $8) and ($9 is null or job.created_at < $9)
-        and coalesce(job.id %3$s (select end_of_scan.id from end_of_scan), true)
+    ), wanted as materialized (
+      select array_agg(distinct taken.token) as tokens, min(taken.claimed_at) as since, max(taken.claimed_at) as until
+      from (
+        select read.token, read.claimed_at from read where read.matches
+        union all select read_apart.token, read_apart.claimed_at from read_apart
+      ) as taken
+    ), open as materialized (
+      select lease.token, lease.done from holdfast.lease as lease
+      where lease.token = any ((select wanted.tokens from wanted)::bigint[])
+    ), closed as materialized (
+      select history.token, history.finished_at, history.mask from holdfast.history as history
+      where history.token = any ((select wanted.tokens from wanted)::bigint[])
+        and history.finished_at >= (select wanted.since from wanted) and ($1 is null or 'completed' = any ($1))
+    ), packed as (
+      select job.id, job.token from (
+        select place.id, batch.token, batch.queue, unpacked.name, unpacked.facts, unpacked.past -> 'error' as error,
+          unpacked.created_at, closed.finished_at, case when open.token is null then 'completed' else 'running' end as state
+        from holdfast.batch as batch
+        cross join lateral rows from (unnest(batch.ids), %10$s) with ordinality as place (id, job, number)
+        cross join lateral holdfast.unpack_job(place.job) as unpacked
+        left join open on open.token = batch.token and get_bit(open.done, (place.number - 1)::integer) = 0
+        left join closed on closed.token = batch.token
+          and (closed.mask is null or get_bit(closed.mask, (place.number - 1)::integer) = 1)
+        where batch.token = any ((select wanted.tokens from wanted)::bigint[])
+          and batch.claimed_at between (select wanted.since from wanted) and (select wanted.until from wanted)
+          and place.id between $10 and $11 and (open.token is not null or closed.token is not null)
+      ) as job where %6$s
+    ), found as materialized (
+      select job.id, job.token from (
+        select ready.id, null::bigint as token from ready where ready.matches
+        union all select scheduled.id, null from scheduled where scheduled.matches
+        union all select dead.id, null from dead where dead.matches
+        union all select ended.id, null from ended where ended.matches
+        union all select packed.id, packed.token from packed
+      ) as job
+      where coalesce(job.id %3$s (select end_of_scan.id from end_of_scan), true)
       order by job.id %1$s limit $12
+    ), whole as (
+      select job.* from found cross join lateral (
+        select job.* from holdfast.job as job where job.id = found.id offset 0
+      ) as job where found.token is null
+      union all
+      select job.* from (
+        select found.token, array_agg(found.id) as ids from found where found.token is not null group by found.token
+      ) as pack
+      cross join lateral (
+        select job.* from holdfast.packed_job as job where job.token = pack.token and job.id = any (pack.ids) offset 0
+      ) as job
     )
     select (select count(*) from ready) + (select count(*) from scheduled) + (select count(*) from dead)
-        + (select count(*) from ended) + (select count(*) from reaching_in)
-        + coalesce((select sum(read.size) from read), 0)::bigint,
-      (select end_of_scan.id from end_of_scan), to_json(found)
+        + (select count(*) from ended) + (select count(distinct apart.id) from apart)
+        + coalesce((select sum(case when read.matches then read.size else 1 end) from read), 0)::bigint,
+      (select end_of_scan.id from end_of_scan), to_json(page)
     from (select) as one
     left join (
-      select matching.*, apart.body as payload_apart from matching
-      left join holdfast.payload as apart on matching.payload is null and apart.id = matching.id
-    ) as found on true
-    order by found.id %1$s
+      select whole.*, case when whole.payload is null then
+        (select apart.body from holdfast.payload as apart where apart.id = whole.id) end as payload_apart
+      from whole
+    ) as page on true
+    order by page.id %1$s
   $query$,
-    case when p_newest_first then 'desc' else 'asc' end, case when p_newest_first then 'high' else 'low' end,
-    case when p_newest_first then '>' else '<' end,
-    case when p_newest_first
-      then 'batch.high > $11 and batch.high <= holdfast.id_at(holdfast.id_ms($11) + $15) and batch.low <= $11'
-      else 'batch.low < $10 and batch.low >= holdfast.id_at(holdfast.id_ms($10) - $15) and batch.high >= $10' end,
-    '($2 is null or batch.queue = any ($2)) and ($3 is null or exists (
-      select from unnest($3) as name where name between batch.first_name and batch.last_name))'
-  )
+    v_order, v_edge, v_before, v_reaches_in, v_batch_matches, v_matches, v_dead, v_ended,
+    case when v_only_running then 'true' else
+      'lease.strays is not null and get_bit(lease.strays, (held.place - 1)::integer) = 1' end, v_parts)
   using p_states, p_queues, p_names, p_fingerprints, p_tags, p_finished_from, p_finished_before, p_created_from,
-    p_created_before, p_low, p_high, p_limit, p_budget, v_only_running, v_span;
+    p_created_before, p_low, p_high, p_limit, p_budget, v_only_running;
 end $$;
