@@ -14,14 +14,19 @@ end
 -- The one way into a final state, for jobs of one queue. `details` continue the JSON behind the time.
 local function into_final(ids, queue, state, details)
   local set, at = FINAL_SETS[state], int(now)
+  check(set, 'no final state', state)
   local ends, finished = {}, {}
   for index, id in ipairs(ids) do
     ends[2 * index - 1], ends[2 * index] = id, '["' .. state .. '",' .. at .. ',' .. details[index] .. ']'
     finished[2 * index - 1], finished[2 * index] = at, id
   end
   check(write_many('HSET', ENDS, ends) == #ids, 'a job ends twice')
-  write_many('ZADD', B .. set, finished)
-  for _, id in ipairs(state == 'd' and ids or {}) do redis.call('ZADD', B .. 'dead_ids', 0, id) end
+  check(write_many('ZADD', B .. set, finished) == #ids, 'a job is in', set, 'twice')
+  if state == 'd' then
+    local by_id = {}
+    for index, id in ipairs(ids) do by_id[2 * index - 1], by_id[2 * index] = 0, id end
+    check(write_many('ZADD', B .. 'dead_ids', by_id) == #ids, 'a job is in dead_ids twice')
+  end
   count(set, queue, #ids)
   drop_cancels(ids)
   free_keys(ids)

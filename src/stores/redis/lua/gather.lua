@@ -17,9 +17,9 @@ if #queues == 0 and (is_wanted('r') or is_wanted('s')) then queues = redis.call(
 local waiting, size = {}, 0
 for _, queue in ipairs(queues) do
   if is_wanted('s') then waiting[#waiting + 1] = B .. 'delay:' .. queue end
-  for _, level in ipairs(is_wanted('r') and levels_of(queue) or {}) do
-    waiting[#waiting + 1] = key_of('ready:', level, queue)
-    waiting[#waiting + 1] = key_of('suspects:', level, queue)
+  for _, lane in ipairs(is_wanted('r') and lanes_of(queue) or {}) do
+    waiting[#waiting + 1] = key_of('ready:', lane, queue)
+    waiting[#waiting + 1] = key_of('suspects:', lane, queue)
   end
 end
 for _, key in ipairs(waiting) do size = size + redis.call('ZCARD', key) end

@@ -1,15 +1,15 @@
 -- Uses: jobs, leases, by_id.
--- Forgets a part of what has had its time: revoked tokens, keys that were held for a time, lanes that nobody uses, and the
+-- Forgets a part of what has had its time: revoked tokens, keys that were held for a time, senders that nobody uses, and the
 -- ids of forgotten jobs in buckets that are mostly such ids.
--- ARGV: for each of the four where the sweep stands, then how long lanes are kept (ms).
+-- ARGV: for each of the four where the sweep stands, then how long senders are kept (ms).
 -- Answers: where it stands now, and how many entries it forgot.
 write_though_full()
 local rules = {
   { REVOKED, function(text) return tonumber(string.match(text, '^%d+')) + DAY_MS end },
   { UNIQUE, function(text) return tonumber(string.match(text, ' (%d+)$') or math.huge) end },
-  { LANES, function(text, lane)
+  { SENDERS, function(text, sender)
     -- A job that was delivered from the outbox must be recognised even if no process ran for hours.
-    local kept = string.sub(lane, 1, 5) == 'fire:' and DAY_MS or tonumber(ARGV[5])
+    local kept = string.sub(sender, 1, 5) == 'fire:' and DAY_MS or tonumber(ARGV[5])
     return tonumber(string.match(text, '^%d+ (%d+)')) + kept
   end },
 }

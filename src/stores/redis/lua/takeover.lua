@@ -18,16 +18,16 @@ local server = process .. ' ' .. history
 if redis.call('GET', B .. 'server') == server then return 0 end
 
 write_though_full()
-local tick = math.floor(now_us / TICK_US)
+local token_time = math.floor(now_us / TOKEN_UNIT_US)
 local gaps = redis.call('HGETALL', GAPS)
 for index = 1, #gaps, 2 do
   -- What is older than a day counts as lost anyway.
-  if tonumber(gaps[index + 1]) < tick - DAY_MS * 1000 / TICK_US then redis.call('HDEL', GAPS, gaps[index]) end
+  if tonumber(gaps[index + 1]) < token_time - DAY_MS * 1000 / TOKEN_UNIT_US then redis.call('HDEL', GAPS, gaps[index]) end
 end
 local last = tonumber(redis.call('GET', B .. 'token') or '0')
-if tick > last then
-  redis.call('HSET', GAPS, int(last), int(tick))
-  redis.call('SET', B .. 'token', int(tick))
+if token_time > last then
+  redis.call('HSET', GAPS, int(last), int(token_time))
+  redis.call('SET', B .. 'token', int(token_time))
 end
 redis.call('SET', B .. 'server', server)
 return 1
