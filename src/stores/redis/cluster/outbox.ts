@@ -1,5 +1,5 @@
 /**
- * Fires slots of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule moves on
+ * Fires ticks of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule moves on
  * and the job goes into the outbox in one step; then it is delivered to its queue, and taken out of the outbox. Whoever fired it
  * delivers, or else the next upkeep of any process. A job that is delivered again is recognised by its sender.
  */

@@ -1,5 +1,5 @@
--- All jobs of the shard in order of id, as functions: for lists and bulk changes. A sorted set of all ids would cost 3 µs
--- and 110 bytes a job; ids that are kept by the bucket cost a tenth of that.
+-- An index of all jobs of the shard by id, as functions: for lists and bulk changes. A sorted set of all ids would cost 3 µs and
+-- 110 bytes a job; buckets of ids cost a tenth of that.
 --   ids:<bucket>  the ids of all jobs whose id begins with the same 7 characters, in one text, in the order of enqueue. A
 --                 bucket is 64 ms of the clock that made the ids. Forgotten jobs stay in the text until the bucket has no
 --                 job left, or sweep.lua packs it.

@@ -2,8 +2,8 @@
 -- Cancels, replays or discards jobs that a filter selects, each if its state allows it.
 -- ARGV: cancel, replay or discard; the reason of a cancel (JSON) or the payload of a replay (empty: stays); a filter as
 --       filter.lua takes it; ids.
--- Answers: a letter for each job that is selected: c changed (a cancel: it never runs), q its worker is told, h its worker
---       has reported that the cancel took effect, f not in a state for it.
+-- Answers: a letter for each selected job: c changed (a cancelled job never runs), q its worker is told to cancel it, h its
+--       worker has reported that the cancel took effect, f its state does not allow the change.
 local action, reason, payload = ARGV[1], ARGV[2], ARGV[2]
 local ACTIONS = { cancel = true, replay = true, discard = true }
 if not ACTIONS[action] then return refused('an unknown action') end
@@ -40,7 +40,7 @@ local function takes_key(id, record)
   return true
 end
 
--- All attempts again. Errors, records of attempts, progress and log lines stay.
+-- Gives a job all its attempts back. Its error, attempt records, progress and log lines stay.
 local function reset_past(id, text)
   if not text or not (string.find(text, '"a":', 1, true) or string.find(text, '"c":', 1, true)) then return end
   local past = cjson.decode(text)

@@ -16,6 +16,7 @@ local letters = {}
 local at = 7
 for index = 1, tonumber(ARGV[6]) do letters[index], at = settle_lease(at, worker) end
 
+-- Puts jobs under a new lease. Returns it as the answer has it.
 local function grant(popped)
   local ids, scores = {}, {}
   for index = 1, #popped, 2 do
@@ -38,8 +39,8 @@ local function comes_first(id, rank, other_id, other_rank)
   return rank < other_rank or (rank == other_rank and id < other_id)
 end
 
--- The first `limit` ready jobs of all lanes in order of rank, then id: ids and scores in turn, as ZPOPMIN answers; and how
--- many of them are from which key.
+-- Returns the first `limit` ready jobs of all lanes in order of rank, then id (id, score, id, score … as ZPOPMIN answers), and
+-- how many of them are from which key.
 local function first_ready(keys, limit)
   local fronts, first, taken = {}, {}, {}
   for index, key in ipairs(keys) do
@@ -60,7 +61,8 @@ local function first_ready(keys, limit)
   return first, taken
 end
 
--- The lane that the whole claim comes from, if one ranks before all others for that long: nothing needs to be merged then.
+-- Returns the key of the lane whose first `limit` jobs all rank before those of the other lanes, if there is one: then no lanes
+-- have to be merged.
 local function leading_key(keys, limit)
   if #keys == 1 then return keys[1] end
   local fronts = {}
@@ -87,7 +89,7 @@ local function pop_ready(keys, limit)
   return first
 end
 
--- The key of the first suspect, if fewer than `limit` plain jobs come before it.
+-- Returns the key of the first suspect, if fewer than `limit` other jobs come before it.
 local function key_of_suspect(ready, suspects)
   local key, id, rank
   for _, one in ipairs(suspects) do
@@ -101,7 +103,7 @@ local function key_of_suspect(ready, suspects)
   return comes_first(id, rank, plain[#plain - 1], tonumber(plain[#plain])) and key or nil
 end
 
--- Keys of the lanes that have jobs; the others are forgotten once there are many.
+-- Returns the keys of the lanes that have jobs. Removes the other lanes from `queues` once there are many.
 local MOST_LANES = 16
 local function ready_keys()
   local ready, suspects, used = {}, {}, {}

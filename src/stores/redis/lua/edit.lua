@@ -1,5 +1,5 @@
 -- Uses: jobs, waiting, by_id, insert, rewrite.
--- Changes a job that waits; it keeps its unique key and what it went through, and a suspect stays one.
+-- Changes a waiting job. It keeps its unique key and its past; a suspect stays a suspect.
 -- ARGV: id, payload (empty: stays), priority and head start (empty: stay), due as due_at takes it (-: stays).
 -- Answers: e edited, u it runs, f it is final, m missing.
 local id, payload, priority, head_start, due = unpack(ARGV)

@@ -1,7 +1,7 @@
 -- Uses: jobs, waiting, by_id, insert.
--- Writes all jobs of a flush without unique keys or none, once for each number of a sender. Decodes nothing.
--- ARGV: sender, number, number of groups; each group: queue, head start, n (now) or d (delayed), count, then of each job
---       id and tail, and due before the tail where delayed.
+-- Writes all jobs of a flush without unique keys, or none of them, once for each number of a sender. Decodes nothing.
+-- ARGV: sender, number, number of groups; each group: queue, head start, n (now) or d (delayed), number of jobs, then for each
+--       job its id, due (only if delayed) and tail: the record without its first two numbers.
 -- Answers: '' for "all inserted".
 local sender, seq = ARGV[1], tonumber(ARGV[2])
 local answered = remembered(sender, seq)

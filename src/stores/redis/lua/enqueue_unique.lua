@@ -1,6 +1,6 @@
 -- Uses: jobs, waiting, by_id, insert.
--- Writes all jobs of a flush or none, once for each number of a sender; a job that meets the holder of its unique key
--- does to it what the job says, and only to one that waits.
+-- Writes all jobs of a flush or none of them, once for each number of a sender. If another job holds a job's unique key, the
+-- job's conflict rule is applied to that one, provided that it waits.
 -- ARGV: sender, number, number of jobs; each job as job_at takes it.
 -- Answers: for each job the id that stands for it and a letter, all in one text; '' for "all inserted".
 local sender, seq = ARGV[1], tonumber(ARGV[2])

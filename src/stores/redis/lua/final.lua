@@ -1,4 +1,4 @@
--- How jobs end and how they are forgotten, as functions. Every job ends through into_final and goes through erase.
+-- How jobs end and how they are deleted, as functions. Every job ends through into_final and is deleted by erase.
 --   ends   id -> [state,finishedAt,rank,1 if the last attempt counts, …]; state c (then runMs, 1 if its result was
 --          dropped, result, worker), d, or x (then its reason)
 --   completed, dead, cancelled   finishedAt -> id
@@ -46,7 +46,7 @@ local function leave_final(ids, queue, state)
   count(set, queue, -#ids)
 end
 
--- The one way out of the store: of jobs that are in no state any more.
+-- The one way out of the store, for jobs that are in no state any more.
 local function erase(ids)
   check(write_many('HDEL', JOBS, ids) == #ids, 'a job without a record')
   if is_used(PAST) then
@@ -58,7 +58,7 @@ local function erase(ids)
   remove_from_index(ids)
 end
 
--- Forgets final jobs.
+-- Deletes final jobs.
 local function forget(ids)
   local records, groups = read_many(JOBS, ids), {}
   for index, ending in ipairs(read_many(ENDS, ids)) do

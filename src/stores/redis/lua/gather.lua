@@ -1,8 +1,8 @@
 -- Uses: jobs, waiting, leases.
--- The ids of all jobs in some states at one moment, if they are few. Writes nothing.
--- ARGV: at most how many; states as letters (filter.lua); from and before which time final jobs ended (empty: any); queues
---       (none: all) of the waiting ones.
--- Answers: 1 and the ids; 0 if they are more.
+-- Reads the ids of all jobs in some states at one moment, if they are few. Writes nothing.
+-- ARGV: maximum number of ids; states as letters (filter.lua); from when and before when final jobs ended (empty: any time);
+--       queues of waiting jobs (none: all).
+-- Answers: 1 and the ids; 0 if there are more.
 local most, states = tonumber(ARGV[1]), ARGV[2]
 local from, before = ARGV[3] == '' and '-inf' or ARGV[3], ARGV[4] == '' and '+inf' or '(' .. ARGV[4]
 local FINAL = { c = 'completed', d = 'dead', x = 'cancelled' }

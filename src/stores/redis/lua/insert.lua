@@ -1,4 +1,4 @@
--- New jobs, as functions. `due` is as the client says it: '' now, '+ms' after a delay, '@ms' at a time; the past is now.
+-- New jobs, as functions. `due` is when a job is due: '' now, '+ms' after a delay, '@ms' at a time (now, if that has passed).
 local function is_due(due)
   if due == '' then return true end
   local ms = tonumber(string.sub(due, 2))
@@ -12,21 +12,21 @@ local function due_at(due)
   return string.sub(due, 1, 1) == '+' and now + ms or math.max(ms, now)
 end
 
--- A sender carries one flush at a time, with a growing number. Returns the answer of the last flush if this is a repeat of it.
+-- A sender sends one flush at a time, with a growing number. Returns the answer of its last flush if this is a repeat of it.
 local function remembered(sender, seq)
   local text = redis.call('HGET', SENDERS, sender)
   if not text then return nil end
   local last, answers = string.match(text, '^(%d+) %d+ (.*)$')
   if tonumber(last) < seq then return nil end
   if tonumber(last) == seq then return answers end
-  return redis.error_reply('HFSTALE this flush was overtaken on its sender')
+  return redis.error_reply('HFSTALE the sender has sent a later flush')
 end
 
 local function remember_flush(sender, seq, answers)
   redis.call('HSET', SENDERS, sender, int(seq) .. ' ' .. int(now) .. ' ' .. answers)
 end
 
--- Before the first write: an id that is there already, or twice in the flush, refuses all of it.
+-- Returns an error if an id is there already, or twice in the flush. Called before the first write.
 local function refuse_known(ids)
   for index, record in ipairs(read_many(JOBS, ids)) do
     if record then return redis.error_reply('HFKNOWN ' .. ids[index]) end
@@ -65,8 +65,8 @@ local function insert(job)
   return job.id .. 'i'
 end
 
--- Changes the holder, which is waiting. A reschedule moves it. A replace leaves it its id and when it was created; everything
--- else is the new job's, which nobody has tried yet.
+-- Changes the waiting job that holds the unique key. A reschedule changes only when it is due. A replace keeps only its id and
+-- when it was created; the rest is the new job's, without attempts.
 local function change_holder(job, id, record, queue, wait)
   leave(id, wait)
   if job.on_conflict == 'reschedule' then

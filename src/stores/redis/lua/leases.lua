@@ -44,6 +44,7 @@ local function open_positions(lease)
   return open
 end
 
+-- Remembers for a day how to answer a token whose lease is gone.
 local function remember(token, mask)
   redis.call('HSET', REVOKED, token, int(now) .. ' ' .. mask)
 end
@@ -54,7 +55,7 @@ local function drop_lease(lease)
   check(redis.call('ZREM', LEASES, lease.worker .. ' ' .. lease.token) == 1, 'no lease', lease.token)
 end
 
--- The mask of the lease once these positions are settled, and whether that is all of them.
+-- Returns the mask of the lease once these positions are settled, and whether none is open then.
 local function mask_with(lease, positions)
   local marks, open = {}, lease.size
   for position = 0, lease.size - 1 do
@@ -73,7 +74,7 @@ local function end_positions(lease, positions)
   if not is_over then mask, is_over = mask_with(lease, positions) end
   if is_over then
     drop_lease(lease)
-    -- A token that is older than a day and unknown counts as lost.
+    -- An unknown token counts as lost a day after its claim, so a late settle is remembered for its repeat.
     if now - lease.claimed > DAY_MS / 2 then remember(lease.token, string.rep('1', lease.size)) end
   else
     write_though_full()
@@ -86,7 +87,8 @@ local function end_positions(lease, positions)
   return ids
 end
 
--- Takes the lease away from its worker: ends what is open, and remembers what had been settled.
+-- Takes a lease away from its worker: ends its open positions, and remembers which ones were settled before. Returns the ids
+-- and positions that were open.
 local function revoke(lease)
   local settled, open = lease.mask or string.rep('0', lease.size), open_positions(lease)
   local ids = end_positions(lease, open)

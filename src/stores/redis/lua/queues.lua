@@ -1,6 +1,6 @@
 -- Uses: jobs, waiting.
--- Lists every queue that is paused or has ever had a job, with exact counts at one moment. Looks at no job: counts are
--- sizes and counters, and the oldest ready job of a lane is its first.
+-- Lists every queue that is paused or ever had a job, with exact counts at one moment. Reads no records: counts are sizes and
+-- counters, and the oldest ready job of a lane is its first.
 -- Answers: for each queue its name, 1 if paused, ready, scheduled, running, completed, dead, cancelled, and when its
 --       oldest ready job became due (empty: none).
 local function ready_of(queue)

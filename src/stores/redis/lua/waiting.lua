@@ -1,10 +1,11 @@
 -- Where jobs wait, as functions. Every job becomes ready through into_ready and scheduled through into_scheduled.
 --   ready:<lane>:<queue>     rank -> id
 --   suspects:<lane>:<queue>  the same for ready jobs that lost a worker: they are claimed alone
---   delay:<queue>             due time -> id
---   queues                    queue -> its lanes, each between two spaces; every queue that ever had a job is there
--- A lane is a head start. Within a lane, jobs are in order of rank and of due time alike, so the oldest ready job of a
--- queue is the first of one of its lanes. Queues have few: most have one, and there are ten priorities.
+--   delay:<queue>            due time -> id
+--   queues                   queue -> its lanes, each between two spaces; every queue that ever had a job is there
+-- A lane is the ready jobs of a queue with the same head start, and is named by that. Within a lane, the order of rank is the
+-- order of due time, so the oldest ready job of a queue is the first job of one of its lanes. A queue has as many lanes as
+-- priorities are used in it, mostly one.
 local function key_of(set, lane, queue)
   return B .. set .. lane .. ':' .. queue
 end
@@ -15,7 +16,7 @@ local function lanes_of(queue)
   return lanes
 end
 
--- Remembers the queue and that lane of it.
+-- Remembers a queue and one of its lanes.
 local function know(queue, head_start)
   local lanes, lane = redis.call('HGET', QUEUES, queue) or ' ', int(head_start) .. ' '
   if not string.find(lanes, ' ' .. lane, 1, true) then redis.call('HSET', QUEUES, queue, lanes .. lane) end
