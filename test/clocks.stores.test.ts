@@ -1,11 +1,8 @@
-/**
- * Clocks that are wrong, in real time on memory, postgres and redis: schedules go by the store's. The embedded store has
- * the SQL of PostgreSQL; starting it would hold up all others here.
- */
+/** Clocks that are wrong, in real time on every store (memory, embedded, postgres, redis, a cluster): schedules go by the store's. */
 import { holdfast, type RunningWorker } from 'holdfast'
 import { memoryStore } from 'holdfast/memory'
 import type { Store } from 'holdfast/store'
-import { afterAll, beforeAll, expect, test, vi, type TestContext } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi, type TestContext } from 'vitest'
 import { Hub } from '../src/hub.ts'
 import { systemClock } from '../src/std/clock.ts'
 import { systemRandom } from '../src/std/random.ts'
@@ -46,35 +43,6 @@ function expectEverySecond(ticks: readonly number[]): void {
   expect(ticks.toSorted((a, b) => a - b)).toEqual(ticks.map((_, index) => first + index * SECOND_MS))
 }
 
-// Side by side: they spend their time waiting for ticks.
-test.concurrent.for(EVERY_STORE.filter(({ name }) => name !== 'embedded'))(
-  'processes whose clocks are an hour ahead and behind fire every tick on $name',
-  { timeout: START_MS },
-  async ({ missing, start }, context) => {
-    const why = missing?.() ?? ''
-    if (why !== '') return context.skip(why)
-    const fleet = await startFleet(start)
-    context.onTestFinished(() => fleet.close())
-    const startedAt = systemClock.now()
-    const all: ReturnType<typeof join>[] = []
-    let before: RunningWorker | undefined
-    for (const offMs of [HOUR_MS, -HOUR_MS, 0]) {
-      const process = join(context, fleet.connect(), offMs)
-      all.push(process)
-      await process.schedule()
-      const worker = await process.hf.work()
-      await before?.stop()
-      before = worker
-      await until(() => expect(process.ticks.length).toBeGreaterThanOrEqual(3))
-    }
-    await before?.stop()
-    const ticks = all.flatMap((process) => process.ticks)
-    expectEverySecond(ticks)
-    expect(ticks[0]).toBeGreaterThanOrEqual(startedAt - SECOND_MS)
-    expect(ticks.at(-1)).toBeLessThanOrEqual(systemClock.now())
-  },
-)
-
 let database: Database
 let cluster: RedisCluster | undefined
 beforeAll(async () => {
@@ -86,7 +54,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Each with a clock that can be put back. */
+/** Each with a clock that can be put back. Not the embedded store: it has the SQL of PostgreSQL, and is slow to start. */
 const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => Promise<StoreUnderTest> }[] = [
   {
     name: 'memory',
@@ -104,32 +72,67 @@ const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => P
   { name: 'Redis Cluster', needsRedis: true, openStore: () => openRedisStore({ url: cluster!.url }) },
 ]
 
-test.concurrent.for(MOVABLE)(
-  'a store clock that is put back emits store.clock, and schedules go on, on $name',
-  { timeout: START_MS },
-  async ({ needsRedis, openStore }, context) => {
-    if (needsRedis === true && redisMissing() !== '') return context.skip(redisMissing())
-    const under = await openStore()
-    const { hf, job, ticks, ran, schedule } = join(context, under.store)
-    await schedule()
-    await job.enqueueMany([undefined, undefined], { in: '2h' })
-    const told: { backMs: number }[] = []
-    const failed: unknown[] = []
-    hf.on('store.clock', (event) => void told.push(event))
-    hf.on('duty.failed', (event) => void failed.push(event))
-    await hf.work()
-    await until(() => expect(ticks.length).toBeGreaterThanOrEqual(3))
-    await under.advance(-HOUR_MS)
-    await until(() => expect(told).toEqual([{ backMs: expect.any(Number), scheduled: 2, schedules: 1 }]))
-    expect(told[0]!.backMs).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS)
-    const isBack = (tick: number): boolean => tick < ticks[0]!
-    await until(() => expect(ticks.filter(isBack).length).toBeGreaterThanOrEqual(3))
-    // The ticks that fired before come again, and each has a job of its own.
-    await job.schedule('tick', { every: '1s', catchUp: 'latest' })
-    await under.advance(HOUR_MS - 10 * SECOND_MS)
-    const again = (): number[] => ticks.slice(ticks.findIndex(isBack)).filter((tick) => !isBack(tick))
-    await until(() => expect(again().length).toBeGreaterThanOrEqual(3))
-    await until(() => expect(ran.size).toBe(ticks.length))
-    expect(failed).toEqual([])
-  },
-)
+// Side by side: they spend their time waiting for ticks. The embedded store works in this process and would hold up the others.
+const isEmbedded = ({ name }: { name: string }): boolean => name === 'embedded'
+describe.each([
+  { where: 'on servers and in memory', isAmong: (store: { name: string }) => !isEmbedded(store) },
+  { where: 'in this process', isAmong: isEmbedded },
+])('$where', ({ isAmong }) => {
+  test.concurrent.for(EVERY_STORE.filter(isAmong))(
+    'processes whose clocks are an hour ahead and behind fire every tick on $name',
+    { timeout: START_MS },
+    async ({ missing, start }, context) => {
+      const why = missing?.() ?? ''
+      if (why !== '') return context.skip(why)
+      const fleet = await startFleet(start)
+      context.onTestFinished(() => fleet.close())
+      const startedAt = systemClock.now()
+      const all: ReturnType<typeof join>[] = []
+      let before: RunningWorker | undefined
+      for (const offMs of [HOUR_MS, -HOUR_MS, 0]) {
+        const process = join(context, fleet.connect(), offMs)
+        all.push(process)
+        await process.schedule()
+        const worker = await process.hf.work()
+        await before?.stop()
+        before = worker
+        await until(() => expect(process.ticks.length).toBeGreaterThanOrEqual(3))
+      }
+      await before?.stop()
+      const ticks = all.flatMap((process) => process.ticks)
+      expectEverySecond(ticks)
+      expect(ticks[0]).toBeGreaterThanOrEqual(startedAt - SECOND_MS)
+      expect(ticks.at(-1)).toBeLessThanOrEqual(systemClock.now())
+    },
+  )
+
+  test.concurrent.for(MOVABLE.filter(isAmong))(
+    'a store clock that is put back emits store.clock, and schedules go on, on $name',
+    { timeout: START_MS },
+    async ({ needsRedis, openStore }, context) => {
+      if (needsRedis === true && redisMissing() !== '') return context.skip(redisMissing())
+      const under = await openStore()
+      const { hf, job, ticks, ran, schedule } = join(context, under.store)
+      await schedule()
+      await job.enqueueMany([undefined, undefined], { in: '2h' })
+      const told: { backMs: number }[] = []
+      const failed: unknown[] = []
+      hf.on('store.clock', (event) => void told.push(event))
+      hf.on('duty.failed', (event) => void failed.push(event))
+      await hf.work()
+      await until(() => expect(ticks.length).toBeGreaterThanOrEqual(3))
+      await under.advance(-HOUR_MS)
+      await until(() => expect(told).toEqual([{ backMs: expect.any(Number), scheduled: 2, schedules: 1 }]))
+      expect(told[0]!.backMs).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS)
+      const isBack = (tick: number): boolean => tick < ticks[0]!
+      await until(() => expect(ticks.filter(isBack).length).toBeGreaterThanOrEqual(3))
+      // The ticks that fired before come again, and each has a job of its own.
+      await job.schedule('tick', { every: '1s', catchUp: 'latest' })
+      await under.advance(HOUR_MS - 10 * SECOND_MS)
+      const again = (): number[] => ticks.slice(ticks.findIndex(isBack)).filter((tick) => !isBack(tick))
+      await until(() => expect(again().length).toBeGreaterThanOrEqual(3))
+      await until(() => expect(ran.size).toBe(ticks.length))
+      expect(failed).toEqual([])
+    },
+  )
+})

@@ -1,4 +1,4 @@
-/** Domain events on every store (memory, embedded, postgres, redis): the same scenario, and transactions where there are any. */
+/** Domain events on every store (memory, embedded, postgres, redis, a cluster): the same scenario, and transactions where there are any. */
 import { holdfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

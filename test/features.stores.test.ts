@@ -1,4 +1,4 @@
-/** What workers can do, on every store (memory, embedded, postgres, redis): batches, dead letters, attempts, expiry, edits, who works. */
+/** What workers can do, on every store (memory, embedded, postgres, redis, a cluster): batches, dead letters, attempts, expiry, edits, who works. */
 import { Fatal, holdfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
@@ -40,9 +40,8 @@ describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
     hf.on('job.completed', () => void completed++)
     await hf.work({ queues: ['rows'], poll: 50 })
     await until(() => expect(completed).toBe(250))
-    const results: unknown[] = []
-    for (const id of ids) results.push(await (await row.get(id))!.result())
-    expect(results).toEqual(ids.map((_, n) => (n % 50 === 0 ? 2 * n : n)))
+    for (const n of [0, 1, 50, 51, 100, 149, 150, 200, 249])
+      expect(await (await row.get(ids[n]!))!.result()).toBe(n % 50 === 0 ? 2 * n : n)
     expect(Math.max(...sizes)).toBe(100)
     expect(sizes.reduce((sum, size) => sum + size)).toBe(255)
   })

@@ -137,6 +137,30 @@ describe('a database', () => {
   })
 })
 
+describe('a schema that something else has changed', () => {
+  test.each([
+    ['by a trigger that raises an error', 'P0001', (schema: string) => poison(schema, 'later', 'P0001')],
+    [
+      'by renaming a column',
+      '42703',
+      (schema: string) => run(`alter table ${schema}.ready rename column rank to other`),
+    ],
+  ])('%s is told at once, and is no outage', async (_, sqlstate, damage) => {
+    const schema = freshName('changed')
+    const { hf, told } = open({ schema })
+    const job = hf.job({ name: 'job', input: z.string(), run: () => undefined })
+    await job.enqueue('first')
+    await damage(schema)
+    await expect(job.enqueue('later')).rejects.toMatchObject({
+      code: 'HF_STORE_CONTRACT',
+      message: expect.stringContaining(`SQLSTATE ${sqlstate}`),
+      hint: expect.stringContaining('schema'),
+    })
+    expect(told).toEqual([])
+    await hf.close()
+  })
+})
+
 describe.each(['22021', '54000'])('a value that the database refuses with %s', (sqlstate) => {
   const doubled = { name: 'double', input: z.string(), run: ({ input }: { input: string }) => input + input }
 

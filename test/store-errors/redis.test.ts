@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { holdfast } from 'holdfast'
 import { redisStore } from 'holdfast/redis'
-import { redisMissing } from '../support/servers/redis.ts'
+import { freshPrefix, redisMissing, sharedRedis } from '../support/servers/redis.ts'
 import { startRedis } from '../support/servers/redis-server.ts'
 
 describe.skipIf(redisMissing() !== '')('a Redis', () => {
@@ -26,6 +26,25 @@ describe.skipIf(redisMissing() !== '')('a Redis', () => {
     expect(await handle.result()).toBe('done')
     expect(told).toEqual(['store.unusable'])
     redis.disconnect()
+    await hf.close()
+  })
+
+  test('whose data something else changed is told of at once, and is no outage', async () => {
+    const prefix = freshPrefix()
+    const store = redisStore({ url: sharedRedis(), prefix, onNotice: () => undefined })
+    const hf = holdfast({ store, logger: false, timeout: '5m' })
+    const down: unknown[] = []
+    hf.on('store.down', (event) => void down.push(event))
+    const handle = await hf.job({ name: 'job', run: () => undefined }).enqueue()
+    const redis = new Redis(sharedRedis())
+    await redis.hset(`${prefix}:{${prefix}}:counts`, 'cancelled:default', -5)
+    redis.disconnect()
+    await expect(handle.cancel()).rejects.toMatchObject({
+      code: 'HF_STORE_CONTRACT',
+      message: 'The data in Redis is inconsistent: cancelled jobs of default are -4',
+      hint: expect.stringContaining('prefix'),
+    })
+    expect(down).toEqual([])
     await hf.close()
   })
 })

@@ -5,6 +5,7 @@ import { redisStore } from 'holdfast/redis'
 import type { Store } from 'holdfast/store'
 import { freshDatabase, sharedPostgres, type Database } from './servers/database.ts'
 import { freshPrefix, redisMissing, sharedRedis } from './servers/redis.ts'
+import { startRedisCluster } from './servers/redis-cluster.ts'
 
 /** A store as several processes share it. */
 export interface Fleet {
@@ -41,11 +42,24 @@ export const EVERY_STORE: readonly StoreKind[] = [
     transactions: false,
     start() {
       const prefix = freshPrefix()
-      const connect = (): Store => redisStore({ url: sharedRedis(), prefix })
+      const connect = (): Store => redisStore({ url: sharedRedis(), prefix, onNotice })
       return Promise.resolve({ connect, close: () => Promise.resolve() })
     },
   },
+  {
+    name: 'Redis Cluster',
+    missing: redisMissing,
+    transactions: false,
+    async start() {
+      const cluster = await startRedisCluster()
+      const connect = (): Store => redisStore({ url: cluster.url, onNotice })
+      return { connect, close: () => cluster.dispose() }
+    },
+  },
 ]
+
+/** Test servers run without an append-only file, which is worth a notice everywhere else. */
+const onNotice = (): void => undefined
 
 function shared(store: Store): Fleet {
   return { connect: () => ({ ...store, close: () => Promise.resolve() }), close: () => store.close() }

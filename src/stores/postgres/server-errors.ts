@@ -75,6 +75,14 @@ const MEANINGS: readonly Meaning[] = [
     what: 'Tables or functions of the store are missing',
     hint: 'Somebody dropped or renamed the schema: restore it, or restart with migrations to create it anew.',
   },
+  // P0001: a check in a function of the store. 42: a statement that does not fit the schema, after the executor has repeated
+  // it in case of an upgrade. Not 42P05, a prepared statement that is there already.
+  {
+    states: /^(P0001|42(?!P05)...)$/,
+    code: 'HF_STORE_CONTRACT',
+    what: 'The schema or its data is inconsistent',
+    hint: 'Something other than Holdfast changed the schema or its rows: restore them from a backup, or use another schema.',
+  },
   // 22: a value that its type cannot hold. 54: one that is too large or too complex.
   { states: /^(22|54)...$/, code: 'HF_STORE_REFUSED', what: 'The database refused a value' },
   {

@@ -6,7 +6,7 @@ import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
 import { dueText, headStartOf, holdOf, tailOf } from './bodies.ts'
 import type { RedisValue } from './driver.ts'
 import { PACKED_CHARS, packId, unpackId } from './ids.ts'
-import type { FlushAnswers, Lanes } from './lanes.ts'
+import type { FlushAnswers, Senders } from './senders.ts'
 import type { Run } from './run.ts'
 import { isReply } from './server-errors.ts'
 import type { Shard, Shards } from './shards.ts'
@@ -21,14 +21,14 @@ const OUTCOMES: Readonly<Record<string, EnqueueAnswer['outcome']>> = {
 export async function enqueue(
   run: Run,
   shards: Shards,
-  lanes: Lanes,
+  senders: Senders,
   flush: Flush,
 ): Promise<readonly EnqueueAnswer[]> {
   const { id, jobs } = flush
   if (jobs.length > MAX_BATCH)
     throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
   if (jobs.length === 0) return []
-  const answers = await lanes.once(id, (lane, seq) => send(run, shards, jobs, [lane, seq]))
+  const answers = await senders.once(id, (sender, seq) => send(run, shards, jobs, [sender, seq]))
   return answers ?? jobs.map(insertedAnswer)
 }
 
@@ -36,7 +36,7 @@ async function send(
   run: Run,
   shards: Shards,
   jobs: readonly NewJob[],
-  flush: readonly [lane: string, seq: number],
+  flush: readonly [sender: string, seq: number],
 ): Promise<FlushAnswers> {
   const parts = [...byShard(shards, jobs)]
   await shards.know(parts.flatMap(([, [first]]) => first?.queue ?? []))

@@ -1,9 +1,10 @@
 /** What a Redis says no to, and goes on saying no to until a person does something about it. */
 import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
-import { redisMissing } from '../../../test/support/servers/redis.ts'
+import { freshPrefix, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
 import { newFlushId, newJobs } from '../conformance/support.ts'
+import { packId } from './ids.ts'
 import { redisStore } from './index.ts'
 import { explain } from './server-errors.ts'
 
@@ -38,6 +39,25 @@ describe.skipIf(redisMissing() !== '')('a Redis', () => {
   })
 })
 
+describe.skipIf(redisMissing() !== '')('a script', () => {
+  test('that cannot read what something else wrote under the prefix is no outage', async () => {
+    const prefix = freshPrefix()
+    const store = redisStore({ url: sharedRedis(), prefix, onNotice: () => undefined })
+    await store.open()
+    const [job] = newJobs(1)
+    await store.enqueue({ id: newFlushId(), jobs: [job!] })
+    const redis = new Redis(sharedRedis())
+    await redis.hset(`${prefix}:{${prefix}}:past`, packId(job!.id), 'not JSON')
+    redis.disconnect()
+    const edited = store.admin.edit(job!.id, { due: { inMs: 0 } })
+    await expect(edited).rejects.toMatchObject({
+      code: 'HF_STORE_CONTRACT',
+      message: expect.stringContaining('A script failed in Redis'),
+    })
+    await store.close()
+  })
+})
+
 describe('an answer of Redis', () => {
   test.each([
     ['NOAUTH Authentication required.', 'HF_STORE_DENIED'],
@@ -52,6 +72,14 @@ describe('an answer of Redis', () => {
     ['LOADING Redis is loading the dataset in memory', 'HF_STORE_UNREACHABLE'],
     ["READONLY You can't write against a read only replica.", 'HF_STORE_UNREACHABLE'],
     ['NOREPLICAS Not enough good replicas to write.', 'HF_STORE_UNREACHABLE'],
+    ['ERR user_script:30: HFBROKEN a job ends twice script: 4f1, on @user_script:30.', 'HF_STORE_CONTRACT'],
+    ['ERR user_script:9: attempt to index a nil value script: 4f1, on @user_script:9.', 'HF_STORE_CONTRACT'],
+    ['ERR Error running script (call to f_4f1): @user_script:3: user_script:3: oops', 'HF_STORE_CONTRACT'],
+    [
+      'ERR Error running script (call to f_4f1): @user_script:3: -LOADING Redis is loading',
+      'HF_STORE_UNREACHABLE',
+    ],
+    ['READONLY You can not write. script: 4f1, on @user_script:3.', 'HF_STORE_UNREACHABLE'],
   ])('%s means %s', (message, code) => {
     const reply = Object.assign(new Error(message), { name: 'ReplyError' })
     expect(explain(reply)).toMatchObject({ code })

@@ -1,5 +1,5 @@
 /**
- * Schedules: "last next spec", - for none. A slot is fired in one script with its job; on a cluster, where a schedule and
+ * Schedules: "last next spec", - for none. A tick is fired in one script with its job; on a cluster, where a schedule and
  * its job's queue are different shards, see `cluster/outbox.ts`.
  */
 import type { Schedules, StoredSchedule } from '../store.ts'

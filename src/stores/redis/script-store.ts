@@ -8,7 +8,7 @@ import type { Store } from '../store.ts'
 import { redisAdmin } from './admin.ts'
 import { enqueue } from './enqueue.ts'
 import type { Executor } from './executor.ts'
-import { Lanes } from './lanes.ts'
+import { Senders } from './senders.ts'
 import type { Layout } from './layout.ts'
 import { DEFAULT_BUDGET } from './listing.ts'
 import { redisNotes } from './notes.ts'
@@ -37,7 +37,7 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     (await executor.script(scripts.get(name), shard.keys, args)) as Answer
   const refuseWhenClosed = (): void => executor.refuseWhenClosed()
   const { shards, workerCalls, fire, drain } = parts.layout(run)
-  const lanes = new Lanes(clock, random)
+  const senders = new Senders(clock, random)
   return {
     kind: 'redis',
     open: () => parts.check(),
@@ -46,7 +46,7 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     },
     async enqueue(flush) {
       refuseWhenClosed()
-      return enqueue(run, shards, lanes, flush)
+      return enqueue(run, shards, senders, flush)
     },
     register: (worker, leaseMs, atOnce) => workerCalls.register(worker, leaseMs, atOnce),
     retire: (worker) => workerCalls.retire(worker),

@@ -1,7 +1,7 @@
 /** What an error of the server or of the way to it means for us. */
 import { HoldfastError } from '../../errors.ts'
 
-/** The server said it, so that nothing was written; anything else may mean that only the answer was lost. */
+/** Whether the server answered with an error. With any other error the call may have been carried out. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }
@@ -26,7 +26,7 @@ export function explain(error: unknown): Error {
     const why = error instanceof Error ? error.message : String(error)
     return unreachable(`The connection to Redis failed: ${why}`, error)
   }
-  return full(error) ?? permanent(error) ?? transient(error) ?? error
+  return full(error) ?? permanent(error) ?? transient(error) ?? failedScript(error) ?? error
 }
 
 function full(cause: Error): HoldfastError | null {
@@ -69,6 +69,27 @@ function transient(cause: Error): HoldfastError | null {
   return TRANSIENT.some((code) => has(cause, code))
     ? unreachable(`Redis said: ${cause.message}`, cause)
     : null
+}
+
+/** How servers begin or end the error of a script that failed by itself; "Script killed" is an administrator's doing. */
+const SCRIPT_FAILED = /\buser_script:\d+|^ERR Error (running|compiling) script/
+const SCRIPT_STOPPED = /Script killed/i
+
+/** A script of ours failed, and would fail again: it found data that it cannot have written, or has a bug. */
+function failedScript(cause: Error): HoldfastError | null {
+  const { message } = cause
+  if (has(cause, 'HFBROKEN')) {
+    const found = /HFBROKEN (.*?)( script: |$)/s.exec(message)?.[1] ?? message
+    return new HoldfastError('HF_STORE_CONTRACT', `The data in Redis is inconsistent: ${found}`, {
+      hint: 'Something other than Holdfast changed keys of this prefix, or Redis lost part of its data: restore it from a backup, or start anew under another prefix.',
+      cause,
+    })
+  }
+  if (!SCRIPT_FAILED.test(message) || SCRIPT_STOPPED.test(message)) return null
+  return new HoldfastError('HF_STORE_CONTRACT', `A script failed in Redis: ${message}`, {
+    hint: 'Something other than Holdfast changed keys of this prefix, or this is a bug in Holdfast: report it with this message.',
+    cause,
+  })
 }
 
 export function noDatabase(message: string, cause?: unknown): HoldfastError {

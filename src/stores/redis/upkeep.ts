@@ -5,8 +5,8 @@ import { prune } from './retention.ts'
 import type { Run } from './run.ts'
 import type { Shard, Shards } from './shards.ts'
 
-/** Longer than clients keep a lane for a flush without an answer. */
-const LANE_MEMORY_MS = 2 * FLUSH_MEMORY_MS
+/** Longer than clients keep a sender for a flush without an answer. */
+const SENDER_MEMORY_MS = 2 * FLUSH_MEMORY_MS
 const MOST_SWEEPS = 50
 const WORTH_MORE = 100
 
@@ -38,7 +38,7 @@ export function redisUpkeep(run: Run, shards: Shards, drain: () => Promise<void>
 async function sweep(run: Run, shard: Shard, from: readonly string[]): Promise<readonly string[]> {
   let cursors = from
   for (let step = 0; step < MOST_SWEEPS; step++) {
-    const [next, forgotten] = await run<[string[], number]>(shard, 'sweep', [...cursors, LANE_MEMORY_MS])
+    const [next, forgotten] = await run<[string[], number]>(shard, 'sweep', [...cursors, SENDER_MEMORY_MS])
     cursors = next
     if (forgotten < WORTH_MORE) break
   }

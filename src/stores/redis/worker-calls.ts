@@ -36,7 +36,7 @@ type HeartbeatRow = readonly [
   paused: readonly string[],
 ]
 
-/** Tokens of one tick differ by this, also where a client has leases of several shards. */
+/** Tokens of one moment (125 µs) differ by this, also if a client has leases of several shards. */
 const SEQ_END = 512
 
 export class Sequence {

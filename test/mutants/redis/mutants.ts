@@ -41,8 +41,8 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   {
     name: 'tokens do not grow',
     file: 'cycle',
-    find: 'math.max(last + 1, math.floor(now_us / TICK_US))',
-    replace: 'math.floor(now_us / TICK_US) + 1e6 - #ids',
+    find: 'math.max(last + 1, math.floor(now_us / TOKEN_UNIT_US))',
+    replace: 'math.floor(now_us / TOKEN_UNIT_US) + 1e6 - #ids',
     caughtBy: ['the limit of a claim counts its suspect'],
   },
   {
@@ -51,6 +51,49 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
     find: "if alive == 1 and queue ~= ''",
     replace: "if queue ~= ''",
     caughtBy: ['a retired worker claims nothing and is not alive'],
+  },
+  // ── arguments ──────────────────────────────────────────────────────────────
+  {
+    name: 'a settle does not check its mode',
+    file: 'settle',
+    find: "if not (is_known and size) then return 'settlements of an unknown mode' end",
+    replace: '',
+    caughtBy: ['a settlement of an unknown mode is refused, and nothing is written'],
+  },
+  {
+    name: 'a settle makes jobs dead without an error',
+    file: 'settle',
+    find: "(err or kind == 'r' or kind == 'd')",
+    replace: "(err or kind == 'r')",
+    caughtBy: ['a dead job without an error is refused, and nothing is written'],
+  },
+  {
+    name: 'a rescue schedules what it does not know',
+    file: 'rescue',
+    find: "      if not TARGETS[to] then return 'a rescue to an unknown state' end\n",
+    replace: '',
+    caughtBy: ['a rescue to an unknown state is refused, and nothing is written'],
+  },
+  {
+    name: 'a change takes what it does not know for a cancel',
+    file: 'change',
+    find: "if not ACTIONS[action] then return refused('an unknown action') end\n",
+    replace: '',
+    caughtBy: ['a change of an unknown kind is refused, and nothing is written'],
+  },
+  {
+    name: 'an edit does not check the time',
+    file: 'edit',
+    find: "if due ~= '-' and not is_due(due) then return refused('an edit with an unknown due time') end\n",
+    replace: '',
+    caughtBy: ['an edit to an unknown time is refused, and nothing is written'],
+  },
+  {
+    name: 'an enqueue takes jobs that it does not know for delayed ones',
+    file: 'enqueue',
+    find: 'WIDTHS[ARGV[at + 2]]',
+    replace: "ARGV[at + 2] == 'n' and 2 or 3",
+    caughtBy: ['a job of an unknown kind is refused, and nothing is written'],
   },
   // ── rescue ─────────────────────────────────────────────────────────────────
   {
@@ -118,10 +161,10 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
     caughtBy: ['ids of any age are listed in order, and found by how they begin'],
   },
   {
-    name: 'a new level of a queue is not remembered',
+    name: 'a new lane of a queue is not remembered',
     file: 'waiting',
-    find: "if not string.find(levels, ' ' .. level, 1, true) then",
-    replace: "if levels == ' ' then",
+    find: "if not string.find(lanes, ' ' .. lane, 1, true) then",
+    replace: "if lanes == ' ' then",
     caughtBy: ['a higher priority goes first'],
   },
   // ── order ──────────────────────────────────────────────────────────────────
@@ -135,26 +178,26 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a promoted job loses its head start',
     file: 'promote',
-    find: '{ int(at - head_start), id }',
-    replace: '{ int(at), id }',
+    find: 'int(taken[2 * index] - head_start)',
+    replace: 'int(taken[2 * index])',
     caughtBy: ['a priority counts from the due time'],
   },
   {
     name: 'a job that lost a worker is claimed with others',
     file: 'promote',
-    find: 'is_suspect(id), { int(at',
-    replace: 'false, { int(at',
+    find: 'local suspect = is_suspect(id)',
+    replace: 'local suspect = false',
     caughtBy: ['a claim takes one suspect at most'],
   },
   {
-    name: 'levels are claimed one after the other',
+    name: 'lanes are claimed one after the other',
     file: 'cycle',
     find: 'if front.id and (not best or comes_first(front.id, front.rank, best.id, best.rank)) then',
     replace: 'if front.id and not best then',
     caughtBy: ['a higher priority goes first'],
   },
   {
-    name: 'a full claim may come from a level that does not lead',
+    name: 'a full claim may come from a lane that does not lead',
     file: 'cycle',
     find: 'local leads = #last > 0 and comes_first(last[1], tonumber(last[2]), fronts[2].id, fronts[2].rank)',
     replace: 'local leads = #last > 0',

@@ -7,6 +7,7 @@ import type { MutantSite } from '../hunt.ts'
 import type { EditText } from '../mutant.ts'
 import { CROSSINGS } from './crossings.ts'
 import { repeatsLostFlush } from './lost-answers.ts'
+import { REFUSALS } from './refusals.ts'
 
 export function redisSite(url: string): MutantSite {
   return {
@@ -14,6 +15,9 @@ export function redisSite(url: string): MutantSite {
     load: (edit) => load(url, edit),
     tests: (edit) => ({
       'a flush whose answer was lost is written once': () => repeatsLostFlush(url, edit),
+      ...Object.fromEntries(
+        Object.entries(REFUSALS).map(([title, refuse]) => [title, () => refuse(url, edit)]),
+      ),
       ...Object.fromEntries(
         Object.entries(CROSSINGS).map(([title, crossing]) => [
           title,

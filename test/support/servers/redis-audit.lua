@@ -38,24 +38,24 @@ local function add(state, queue)
   counts[state .. ':' .. queue] = (counts[state .. ':' .. queue] or 0) + 1
 end
 
--- Waiting: each in the set of its queue, and of its level if it is ready.
-local levels = all('queues')
+-- Waiting: each in the set of its queue, and of its lane if it is ready.
+local lanes = all('queues')
 for _, key in ipairs(redis.call('KEYS', B .. '*')) do
   local set, rest = string.match(string.sub(key, #B + 1), '^(%a+):(.*)$')
   if set == 'ready' or set == 'suspects' then
-    local level, queue = string.match(rest, '^(-?%d+):(.*)$')
-    expect(string.find(levels[queue] or '', ' ' .. level .. ' ', 1, true), 'level', level, 'of', queue, 'is not known')
+    local lane, queue = string.match(rest, '^(-?%d+):(.*)$')
+    expect(string.find(lanes[queue] or '', ' ' .. lane .. ' ', 1, true), 'lane', lane, 'of', queue, 'is not known')
     for id in pairs(members(key)) do
       put(id, set)
       local past = cjson.decode(redis.call('HGET', B .. 'past', id) or '{}')
-      expect(heads[id][3] == queue and string.format('%.0f', heads[id][2]) == level, id, 'is in the wrong set', key)
+      expect(heads[id][3] == queue and string.format('%.0f', heads[id][2]) == lane, id, 'is in the wrong set', key)
       expect(((past.c or 0) > 0) == (set == 'suspects'), id, 'is in', set, 'with crashes', past.c or 0)
     end
   elseif set == 'delay' then
     for id in pairs(members(key)) do
       put(id, set)
       expect(heads[id][3] == rest, id, 'is in the wrong set', key)
-      expect(levels[rest], 'queue', rest, 'is not known')
+      expect(lanes[rest], 'queue', rest, 'is not known')
     end
   end
 end

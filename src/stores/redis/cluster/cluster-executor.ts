@@ -1,6 +1,6 @@
 /**
- * Scripts over a cluster: each goes to the node that has the slot of its keys. Nothing is sent again that may have been
- * carried out; a redirection says that it was not. While a slot moves from one node to another its scripts wait (see
+ * Scripts over a cluster: each goes to the node that has the hash slot of its keys. Nothing is sent again that may have been
+ * carried out; a redirection says that it was not. While a hash slot moves from one node to another its scripts wait (see
  * `queue-shards.ts` for why they must), for as long as any call may take.
  */
 import { HoldfastError } from '../../../errors.ts'
@@ -46,7 +46,10 @@ export class ClusterExecutor implements Executor {
         if (code === 'MOVED' || (code === null && isUnreachable(error))) this.#topology.forget()
         if (code === null) throw error
         if (this.#clock.monotonicMs() > deadline)
-          throw unreachable(`Slot ${slot} of the cluster is still moving after ${this.#timeoutMs} ms.`, error)
+          throw unreachable(
+            `Hash slot ${slot} of the cluster is still moving after ${this.#timeoutMs} ms.`,
+            error,
+          )
         await sleep(this.#clock, MOVING_PAUSE_MS)
       }
     }
@@ -71,7 +74,7 @@ function isUnreachable(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'HF_STORE_UNREACHABLE'
 }
 
-/** How a node says that it did not do it, because the slot is elsewhere or on its way. */
+/** How a node says that it did not do it, because the hash slot is elsewhere or on its way. */
 function redirectionOf(error: unknown): 'MOVED' | 'ASK' | 'TRYAGAIN' | null {
   const reply = isReply(error) ? error : error instanceof Error ? error.cause : undefined
   if (!isReply(reply)) return null

@@ -1,7 +1,7 @@
 /**
- * Fires slots of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule moves on
+ * Fires ticks of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule moves on
  * and the job goes into the outbox in one step; then it is delivered to its queue, and taken out of the outbox. Whoever fired it
- * delivers, or else the next upkeep of any process. A job that is delivered again is recognised by its lane.
+ * delivers, or else the next upkeep of any process. A job that is delivered again is recognised by its sender.
  */
 import type { NewJob } from '../../../job/record.ts'
 import type { Schedules } from '../../store.ts'

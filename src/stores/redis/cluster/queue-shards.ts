@@ -1,9 +1,9 @@
 /**
- * The shards of a cluster: one for each queue, which its hash tag keeps in one slot, and one for what belongs to no
+ * The shards of a cluster: one for each queue, which its hash tag keeps in one hash slot, and one for what belongs to no
  * queue. A set in that one tells which queues there are.
  *
  * Scripts compute the names of their keys, and a node looks only at those that a call declares. The base is declared,
- * which never exists: a node that is handing over the slot then refuses the call as a whole, because the key may have
+ * which never exists: a node that is handing over the hash slot then refuses the call as a whole, because the key may have
  * left already. Were it one that exists, a script would run, and half-way into others that have left.
  */
 import type { Run } from '../run.ts'

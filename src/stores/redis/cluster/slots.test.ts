@@ -10,6 +10,6 @@ test.for([
   ['foo{}{bar}', 8363],
   ['foo{{bar}}zap', 4015],
   ['ключ', 10303],
-] as const)('%s is in slot %i', ([key, slot]) => {
+] as const)('%s is in hash slot %i', ([key, slot]) => {
   expect(slotOf(key)).toBe(slot)
 })

@@ -1,4 +1,4 @@
-/** Which of the 16,384 slots of a cluster a key belongs to: CRC16 (XMODEM) of its hash tag, or of all of it. */
+/** Which of the 16,384 hash slots of a cluster a key belongs to: CRC16 (XMODEM) of its hash tag, or of all of it. */
 export const SLOTS = 16_384
 
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {

@@ -1,4 +1,4 @@
-/** Which node of a cluster has which slot, as the nodes tell, and a connection to each. */
+/** Which node of a cluster has which hash slot, as the nodes tell, and a connection to each. */
 import type { ClientOptions } from '../driver.ts'
 import type { Executor } from '../executor.ts'
 import { closed, unreachable } from '../server-errors.ts'
@@ -10,7 +10,7 @@ export type Connect = (address: NodeAddress) => Executor
 
 type SlotRange = readonly [first: number, last: number, primary: readonly [host: string | null, port: number]]
 
-/** By slot; null where nobody serves it. */
+/** By hash slot; null where nobody serves it. */
 type SlotMap = readonly (NodeAddress | null)[]
 
 export class Topology {
@@ -31,7 +31,7 @@ export class Topology {
     const address = (await this.#known())[slot]
     if (address) return this.#node(address)
     this.forget()
-    throw unreachable(`No node of the cluster serves slot ${slot}.`)
+    throw unreachable(`No node of the cluster serves hash slot ${slot}.`)
   }
 
   async primaries(): Promise<readonly Executor[]> {

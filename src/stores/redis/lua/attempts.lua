@@ -1,8 +1,8 @@
--- Records of attempts, as a function. They stand beside the past and not in it: the past is sent with every claim and
--- decoded by every promotion, and a job that failed often has kilobytes of records.
+-- Attempt records, as a function. They are in a hash of their own because the past is sent with every claim and decoded by
+-- every promotion, and a job that failed often has kilobytes of records.
 
--- Puts a record (a line of JSON) behind those that are there; the newest `keep` stay. The caller writes `past`, which tells
--- how many there are: a job without a past has none, so that who forgets jobs looks for none where nobody has a past.
+-- Adds a record (a line of JSON) and keeps the newest `keep`. Sets the number of records in `past`, which the caller writes. So
+-- a job that has records also has a past, and `erase` need not look for records of jobs that have none.
 local function keep_attempt(id, past, record, keep)
   if keep <= 0 then
     redis.call('HDEL', ATTEMPTS, id)

@@ -1,5 +1,5 @@
--- All jobs of the shard in order of id, as functions: for lists and bulk changes. A sorted set of all ids would cost 3 µs
--- and 110 bytes a job; ids that are kept by the bucket cost a tenth of that.
+-- An index of all jobs of the shard by id, as functions: for lists and bulk changes. A sorted set of all ids would cost 3 µs and
+-- 110 bytes a job; buckets of ids cost a tenth of that.
 --   ids:<bucket>  the ids of all jobs whose id begins with the same 7 characters, in one text, in the order of enqueue. A
 --                 bucket is 64 ms of the clock that made the ids. Forgotten jobs stay in the text until the bucket has no
 --                 job left, or sweep.lua packs it.
@@ -37,7 +37,9 @@ end
 local function add_to_index(ids)
   each_bucket(ids, function(bucket, first, last)
     local size = last - first + 1
-    if redis.call('HINCRBY', ALIVE, bucket, size) == size then redis.call('ZADD', BUCKETS, 0, bucket) end
+    if redis.call('HINCRBY', ALIVE, bucket, size) == size then
+      check(redis.call('ZADD', BUCKETS, 0, bucket) == 1, 'bucket', bucket, 'is known already')
+    end
     redis.call('APPEND', B .. 'ids:' .. bucket, table.concat(ids, '', first, last))
   end)
 end
@@ -47,7 +49,7 @@ local function remove_from_index(ids)
     local left = redis.call('HINCRBY', ALIVE, bucket, first - last - 1)
     check(left >= 0, 'bucket', bucket, 'has fewer jobs than are forgotten')
     if left > 0 then return end
-    redis.call('HDEL', ALIVE, bucket)
+    check(redis.call('HDEL', ALIVE, bucket) == 1, 'bucket', bucket, 'is not counted')
     check(redis.call('ZREM', BUCKETS, bucket) == 1, 'bucket', bucket, 'is not known')
     redis.call('DEL', B .. 'ids:' .. bucket)
   end)

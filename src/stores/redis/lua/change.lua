@@ -2,10 +2,13 @@
 -- Cancels, replays or discards jobs that a filter selects, each if its state allows it.
 -- ARGV: cancel, replay or discard; the reason of a cancel (JSON) or the payload of a replay (empty: stays); a filter as
 --       filter.lua takes it; ids.
--- Answers: a letter for each job that is selected: c changed (a cancel: it never runs), q its worker is told, h its worker
---       has reported that the cancel took effect, f not in a state for it.
-if ARGV[1] ~= 'replay' then write_though_full() end
+-- Answers: a letter for each selected job: c changed (a cancelled job never runs), q its worker is told to cancel it, h its
+--       worker has reported that the cancel took effect, f its state does not allow the change.
 local action, reason, payload = ARGV[1], ARGV[2], ARGV[2]
+local ACTIONS = { cancel = true, replay = true, discard = true }
+if not ACTIONS[action] then return refused('an unknown action') end
+-- A full Redis refuses to replay: that makes jobs ready again. Cancelling and discarding make room.
+if action ~= 'replay' then write_though_full() end
 local told = {}
 
 local function cancel(id, record, ending)
@@ -37,7 +40,7 @@ local function takes_key(id, record)
   return true
 end
 
--- All attempts again. Errors, records of attempts, progress and log lines stay.
+-- Gives a job all its attempts back. Its error, attempt records, progress and log lines stay.
 local function reset_past(id, text)
   if not text or not (string.find(text, '"a":', 1, true) or string.find(text, '"c":', 1, true)) then return end
   local past = cjson.decode(text)
@@ -45,7 +48,7 @@ local function reset_past(id, text)
   write_past(id, past)
 end
 
--- Dead jobs become ready, those of one queue and level together.
+-- Dead jobs become ready, those of one queue and lane together.
 local function replay_all(ids, records, ends)
   local answers, groups = {}, {}
   for index, id in ipairs(ids) do
@@ -53,7 +56,7 @@ local function replay_all(ids, records, ends)
     local is_dead = ending and string.sub(ending, 3, 3) == 'd'
     answers[index] = is_dead and takes_key(id, record) and 'c' or 'f'
     if answers[index] == 'c' then
-      if payload ~= '' then redis.call('HSET', JOBS, id, with_payload(record, payload)) end
+      if payload ~= '' then write_record(id, with_payload(record, payload)) end
       local beginning = beginning_of(record)
       local name = int(beginning.head_start) .. beginning.queue
       groups[name] = groups[name] or { queue = beginning.queue, head_start = beginning.head_start, ids = {}, scored = {} }
@@ -95,6 +98,5 @@ local ids, records, ends = selector(filter)({ unpack(ARGV, 4) })
 local answers
 if action == 'replay' then answers = replay_all(ids, records, ends)
 elseif action == 'discard' then answers = discard_all(ids, ends)
-elseif action == 'cancel' then answers = cancel_all(ids, records, ends)
-else error('HFBROKEN no action ' .. action) end
+else answers = cancel_all(ids, records, ends) end
 return table.concat(answers)

@@ -9,13 +9,14 @@
 --       ids and scores, records, pasts.
 local worker, queue, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local refusal = read_mixed(7)
-if refusal then return redis.error_reply(refusal) end
+local refusal = read_settles(7)
+if refusal then return refused(refusal) end
 
 local letters = {}
 local at = 7
 for index = 1, tonumber(ARGV[6]) do letters[index], at = settle_lease(at, worker) end
 
+-- Puts jobs under a new lease. Returns it as the answer has it.
 local function grant(popped)
   local ids, scores = {}, {}
   for index = 1, #popped, 2 do
@@ -23,12 +24,12 @@ local function grant(popped)
     scores[#scores + 1] = popped[index + 1]
   end
   local last = tonumber(redis.call('GET', B .. 'token') or '0')
-  local tick = math.max(last + 1, math.floor(now_us / TICK_US))
-  local token = int(tick * TICK + tonumber(ARGV[5]))
-  redis.call('SET', B .. 'token', int(tick))
+  local token_time = math.max(last + 1, math.floor(now_us / TOKEN_UNIT_US))
+  local token = int(token_time * TOKENS_A_UNIT + tonumber(ARGV[5]))
+  redis.call('SET', B .. 'token', int(token_time))
   local batch = cmsgpack.pack(worker, queue, now, table.concat(ids), scores)
   check(redis.call('HSET', BATCH, token, batch) == 1, 'token', token, 'is used already')
-  redis.call('ZADD', LEASES, 0, worker .. ' ' .. token)
+  check(redis.call('ZADD', LEASES, 0, worker .. ' ' .. token) == 1, 'lease', token, 'is listed already')
   count('running', queue, #ids)
   free_keys(ids, 'r')
   return { token, now, popped, read_many(JOBS, ids), is_used(PAST) and read_many(PAST, ids) or {} }
@@ -38,8 +39,8 @@ local function comes_first(id, rank, other_id, other_rank)
   return rank < other_rank or (rank == other_rank and id < other_id)
 end
 
--- The first `limit` ready jobs of all levels in order of rank, then id: ids and scores in turn, as ZPOPMIN answers; and how
--- many of them are from which key.
+-- Returns the first `limit` ready jobs of all lanes in order of rank, then id (id, score, id, score … as ZPOPMIN answers), and
+-- how many of them are from which key.
 local function first_ready(keys, limit)
   local fronts, first, taken = {}, {}, {}
   for index, key in ipairs(keys) do
@@ -60,7 +61,8 @@ local function first_ready(keys, limit)
   return first, taken
 end
 
--- The level that the whole claim comes from, if one ranks before all others for that long: nothing needs to be merged then.
+-- Returns the key of the lane whose first `limit` jobs all rank before those of the other lanes, if there is one: then no lanes
+-- have to be merged.
 local function leading_key(keys, limit)
   if #keys == 1 then return keys[1] end
   local fronts = {}
@@ -87,7 +89,7 @@ local function pop_ready(keys, limit)
   return first
 end
 
--- The key of the first suspect, if fewer than `limit` plain jobs come before it.
+-- Returns the key of the first suspect, if fewer than `limit` other jobs come before it.
 local function key_of_suspect(ready, suspects)
   local key, id, rank
   for _, one in ipairs(suspects) do
@@ -101,19 +103,19 @@ local function key_of_suspect(ready, suspects)
   return comes_first(id, rank, plain[#plain - 1], tonumber(plain[#plain])) and key or nil
 end
 
--- Keys of the levels that have jobs; the others are forgotten once there are many.
-local MOST_LEVELS = 16
+-- Returns the keys of the lanes that have jobs. Removes the other lanes from `queues` once there are many.
+local MOST_LANES = 16
 local function ready_keys()
   local ready, suspects, used = {}, {}, {}
-  local levels = levels_of(queue)
-  for _, level in ipairs(levels) do
-    local plain, suspect = key_of('ready:', level, queue), key_of('suspects:', level, queue)
+  local lanes = lanes_of(queue)
+  for _, lane in ipairs(lanes) do
+    local plain, suspect = key_of('ready:', lane, queue), key_of('suspects:', lane, queue)
     local has_suspects = ARGV[4] == '1' and redis.call('EXISTS', suspect) == 1
     if has_suspects then suspects[#suspects + 1] = suspect end
-    if #levels == 1 or redis.call('EXISTS', plain) == 1 then ready[#ready + 1] = plain end
-    if #levels > MOST_LEVELS and redis.call('EXISTS', plain, suspect) > 0 then used[#used + 1] = level end
+    if #lanes == 1 or redis.call('EXISTS', plain) == 1 then ready[#ready + 1] = plain end
+    if #lanes > MOST_LANES and redis.call('EXISTS', plain, suspect) > 0 then used[#used + 1] = lane end
   end
-  if #levels > MOST_LEVELS then
+  if #lanes > MOST_LANES then
     write_though_full()
     redis.call('HSET', QUEUES, queue, ' ' .. table.concat(used, ' ') .. ' ')
   end

@@ -1,20 +1,28 @@
 -- Uses: jobs, waiting, by_id, insert.
--- Writes all jobs of a flush without unique keys or none, once for each number of a lane. Decodes nothing.
--- ARGV: lane, number, number of groups; each group: queue, head start, n (now) or d (delayed), count, then of each job
---       id and tail, and due before the tail where delayed.
+-- Writes all jobs of a flush without unique keys, or none of them, once for each number of a sender. Decodes nothing.
+-- ARGV: sender, number, number of groups; each group: queue, head start, n (now) or d (delayed), number of jobs, then for each
+--       job its id, due (only if delayed) and tail: the record without its first two numbers.
 -- Answers: '' for "all inserted".
-local lane, seq = ARGV[1], tonumber(ARGV[2])
-local answered = remembered(lane, seq)
+local sender, seq = ARGV[1], tonumber(ARGV[2])
+local answered = remembered(sender, seq)
 if answered then return answered end
 
+-- How many of ARGV a job takes.
+local WIDTHS = { n = 2, d = 3 }
 local groups, all = {}, {}
 local at = 4
 for index = 1, tonumber(ARGV[3]) do
-  local size, width = tonumber(ARGV[at + 3]), ARGV[at + 2] == 'n' and 2 or 3
+  local size, width = tonumber(ARGV[at + 3]), WIDTHS[ARGV[at + 2]]
+  if not (size and width) then return refused('a group of jobs of an unknown kind') end
   groups[index] = { queue = ARGV[at], head_start = tonumber(ARGV[at + 1]), width = width, first = at + 4, size = size }
-  for job = 0, size - 1 do all[#all + 1] = ARGV[at + 4 + job * width] end
+  for job = 0, size - 1 do
+    local first = at + 4 + job * width
+    all[#all + 1] = ARGV[first]
+    if width == 3 and not is_due(ARGV[first + 1] or '?') then return refused('a job with an unknown due time') end
+  end
   at = at + 4 + size * width
 end
+if at ~= #ARGV + 1 then return refused('a job with a part missing') end
 local refusal = refuse_known(all)
 if refusal then return refusal end
 
@@ -39,7 +47,7 @@ local function write_delayed(group, start)
   end
 end
 
-remember_flush(lane, seq, '')
+remember_flush(sender, seq, '')
 add_to_index(all)
 for _, group in ipairs(groups) do
   local start = '[' .. int(now) .. ',' .. int(group.head_start) .. ','

@@ -1,15 +1,17 @@
 -- Uses: jobs, waiting, by_id, insert.
--- Writes all jobs of a flush or none, once for each number of a lane; a job that meets the holder of its unique key
--- does to it what the job says, and only to one that waits.
--- ARGV: lane, number, number of jobs; each job as job_at takes it.
+-- Writes all jobs of a flush or none of them, once for each number of a sender. If another job holds a job's unique key, the
+-- job's conflict rule is applied to that one, provided that it waits.
+-- ARGV: sender, number, number of jobs; each job as job_at takes it.
 -- Answers: for each job the id that stands for it and a letter, all in one text; '' for "all inserted".
-local lane, seq = ARGV[1], tonumber(ARGV[2])
-local answered = remembered(lane, seq)
+local sender, seq = ARGV[1], tonumber(ARGV[2])
+local answered = remembered(sender, seq)
 if answered then return answered end
 
 local jobs, ids = {}, {}
 for index = 1, tonumber(ARGV[3]) do
   jobs[index] = job_at(8 * index - 4)
+  local fault = fault_of(jobs[index])
+  if fault then return refused(fault) end
   ids[index] = jobs[index].id
 end
 local refusal = refuse_known(ids)
@@ -21,5 +23,5 @@ for index, job in ipairs(jobs) do
   plain = plain and string.sub(answers[index], -1) == 'i'
 end
 local text = plain and '' or table.concat(answers)
-remember_flush(lane, seq, text)
+remember_flush(sender, seq, text)
 return text

@@ -1,6 +1,6 @@
 -- Uses: jobs, leases.
--- Which workers can be forgotten in this shard, and which can't. Writes nothing.
--- Answers: the workers that are expired and hold nothing, and all others.
+-- Tells which workers can be removed from this shard. Writes nothing.
+-- Answers: the workers that are expired and hold no lease, and all other workers.
 local expired, others = {}, {}
 local workers = redis.call('ZRANGE', EXPIRY, 0, -1, 'WITHSCORES')
 for index = 1, #workers, 2 do

@@ -1,4 +1,4 @@
--- How jobs end and how they are forgotten, as functions. Every job ends through into_final and goes through erase.
+-- How jobs end and how they are deleted, as functions. Every job ends through into_final and is deleted by erase.
 --   ends   id -> [state,finishedAt,rank,1 if the last attempt counts, …]; state c (then runMs, 1 if its result was
 --          dropped, result, worker), d, or x (then its reason)
 --   completed, dead, cancelled   finishedAt -> id
@@ -14,14 +14,19 @@ end
 -- The one way into a final state, for jobs of one queue. `details` continue the JSON behind the time.
 local function into_final(ids, queue, state, details)
   local set, at = FINAL_SETS[state], int(now)
+  check(set, 'no final state', state)
   local ends, finished = {}, {}
   for index, id in ipairs(ids) do
     ends[2 * index - 1], ends[2 * index] = id, '["' .. state .. '",' .. at .. ',' .. details[index] .. ']'
     finished[2 * index - 1], finished[2 * index] = at, id
   end
   check(write_many('HSET', ENDS, ends) == #ids, 'a job ends twice')
-  write_many('ZADD', B .. set, finished)
-  for _, id in ipairs(state == 'd' and ids or {}) do redis.call('ZADD', B .. 'dead_ids', 0, id) end
+  check(write_many('ZADD', B .. set, finished) == #ids, 'a job is in', set, 'twice')
+  if state == 'd' then
+    local by_id = {}
+    for index, id in ipairs(ids) do by_id[2 * index - 1], by_id[2 * index] = 0, id end
+    check(write_many('ZADD', B .. 'dead_ids', by_id) == #ids, 'a job is in dead_ids twice')
+  end
   count(set, queue, #ids)
   drop_cancels(ids)
   free_keys(ids)
@@ -41,7 +46,7 @@ local function leave_final(ids, queue, state)
   count(set, queue, -#ids)
 end
 
--- The one way out of the store: of jobs that are in no state any more.
+-- The one way out of the store, for jobs that are in no state any more.
 local function erase(ids)
   check(write_many('HDEL', JOBS, ids) == #ids, 'a job without a record')
   if is_used(PAST) then
@@ -53,7 +58,7 @@ local function erase(ids)
   remove_from_index(ids)
 end
 
--- Forgets final jobs.
+-- Deletes final jobs.
 local function forget(ids)
   local records, groups = read_many(JOBS, ids), {}
   for index, ending in ipairs(read_many(ENDS, ids)) do

@@ -1,7 +1,7 @@
 -- Uses: jobs, leases.
--- Forgets workers that are expired and hold nothing.
--- ARGV: the workers to forget; none for all.
--- Answers: those that had not retired.
+-- Removes workers that are expired and hold no lease.
+-- ARGV: the workers to remove; none for all.
+-- Answers: those of them that had not retired.
 write_though_full()
 local meant = {}
 for _, worker in ipairs(ARGV) do meant[worker] = true end

@@ -1,8 +1,8 @@
 -- Uses: jobs, waiting, leases.
--- The ids of all jobs in some states at one moment, if they are few. Writes nothing.
--- ARGV: at most how many; states as letters (filter.lua); from and before which time final jobs ended (empty: any); queues
---       (none: all) of the waiting ones.
--- Answers: 1 and the ids; 0 if they are more.
+-- Reads the ids of all jobs in some states at one moment, if they are few. Writes nothing.
+-- ARGV: maximum number of ids; states as letters (filter.lua); from when and before when final jobs ended (empty: any time);
+--       queues of waiting jobs (none: all).
+-- Answers: 1 and the ids; 0 if there are more.
 local most, states = tonumber(ARGV[1]), ARGV[2]
 local from, before = ARGV[3] == '' and '-inf' or ARGV[3], ARGV[4] == '' and '+inf' or '(' .. ARGV[4]
 local FINAL = { c = 'completed', d = 'dead', x = 'cancelled' }
@@ -17,9 +17,9 @@ if #queues == 0 and (is_wanted('r') or is_wanted('s')) then queues = redis.call(
 local waiting, size = {}, 0
 for _, queue in ipairs(queues) do
   if is_wanted('s') then waiting[#waiting + 1] = B .. 'delay:' .. queue end
-  for _, level in ipairs(is_wanted('r') and levels_of(queue) or {}) do
-    waiting[#waiting + 1] = key_of('ready:', level, queue)
-    waiting[#waiting + 1] = key_of('suspects:', level, queue)
+  for _, lane in ipairs(is_wanted('r') and lanes_of(queue) or {}) do
+    waiting[#waiting + 1] = key_of('ready:', lane, queue)
+    waiting[#waiting + 1] = key_of('suspects:', lane, queue)
   end
 end
 for _, key in ipairs(waiting) do size = size + redis.call('ZCARD', key) end

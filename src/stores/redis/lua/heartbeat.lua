@@ -1,10 +1,10 @@
 -- Uses: jobs, waiting, by_id, final, leases, release.
--- Renews the lease of a worker that is registered, releases the leases that it does not know of, notes the cancels that
--- took effect, and tells what it holds, what of that is to be cancelled, and which queues are paused.
--- ARGV: worker, how many of its jobs can run at once (empty: as before), how many cancels took effect, token and position
---       of each, then the tokens that are strangers to it.
--- Answers: whether it is alive, its tokens, for each cancel that is news token, position and reason (JSON), and the paused
---       queues.
+-- Renews a registered worker, notes the cancels that took effect in it, and releases leases whose claim it got no answer to
+-- ("strangers").
+-- ARGV: worker, how many of its jobs can run at once (empty: as before), how many cancels took effect, token and position of
+--       each, then the tokens of strangers.
+-- Answers: 1 if the worker is registered, its tokens, the token, position and reason (JSON) of each cancel that has not taken
+--       effect yet, and the paused queues.
 write_though_full()
 local worker = ARGV[1]
 local lease_ms = redis.call('HGET', WORKERS, worker)

@@ -1,25 +1,32 @@
--- New jobs, as functions. `due` is as the client says it: '' now, '+ms' after a delay, '@ms' at a time; the past is now.
+-- New jobs, as functions. `due` is when a job is due: '' now, '+ms' after a delay, '@ms' at a time (now, if that has passed).
+local function is_due(due)
+  if due == '' then return true end
+  local ms = tonumber(string.sub(due, 2))
+  -- NaN is not equal to itself.
+  return ms ~= nil and ms == ms and string.find(due, '^[+@]') ~= nil
+end
+
 local function due_at(due)
   if due == '' then return now end
   local ms = tonumber(string.sub(due, 2))
   return string.sub(due, 1, 1) == '+' and now + ms or math.max(ms, now)
 end
 
--- A lane carries one flush at a time, with a growing number. Returns the answer of the last flush if this is a repeat of it.
-local function remembered(lane, seq)
-  local text = redis.call('HGET', LANES, lane)
+-- A sender sends one flush at a time, with a growing number. Returns the answer of its last flush if this is a repeat of it.
+local function remembered(sender, seq)
+  local text = redis.call('HGET', SENDERS, sender)
   if not text then return nil end
   local last, answers = string.match(text, '^(%d+) %d+ (.*)$')
   if tonumber(last) < seq then return nil end
   if tonumber(last) == seq then return answers end
-  return redis.error_reply('HFSTALE this flush was overtaken on its lane')
+  return redis.error_reply('HFSTALE the sender has sent a later flush')
 end
 
-local function remember_flush(lane, seq, answers)
-  redis.call('HSET', LANES, lane, int(seq) .. ' ' .. int(now) .. ' ' .. answers)
+local function remember_flush(sender, seq, answers)
+  redis.call('HSET', SENDERS, sender, int(seq) .. ' ' .. int(now) .. ' ' .. answers)
 end
 
--- Before the first write: an id that is there already, or twice in the flush, refuses all of it.
+-- Returns an error if an id is there already, or twice in the flush. Called before the first write.
 local function refuse_known(ids)
   for index, record in ipairs(read_many(JOBS, ids)) do
     if record then return redis.error_reply('HFKNOWN ' .. ids[index]) end
@@ -58,8 +65,8 @@ local function insert(job)
   return job.id .. 'i'
 end
 
--- Changes the holder, which is waiting. A reschedule moves it. A replace leaves it its id and when it was created; everything
--- else is the new job's, which nobody has tried yet.
+-- Changes the waiting job that holds the unique key. A reschedule changes only when it is due. A replace keeps only its id and
+-- when it was created; the rest is the new job's, without attempts.
 local function change_holder(job, id, record, queue, wait)
   leave(id, wait)
   if job.on_conflict == 'reschedule' then
@@ -71,7 +78,7 @@ local function change_holder(job, id, record, queue, wait)
   know(job.queue, job.head_start)
   take_key(job.key, job.hold, id)
   local created = string.match(record, '^%[(%d+)')
-  redis.call('HSET', JOBS, id, '[' .. created .. ',' .. int(job.head_start) .. ',' .. job.tail)
+  write_record(id, '[' .. created .. ',' .. int(job.head_start) .. ',' .. job.tail)
   place(id, job.queue, due_at(job.due), job.head_start, false)
   return id .. 'r'
 end
@@ -92,7 +99,17 @@ local function insert_keyed(job)
   return change_holder(job, holder, record, queue, wait)
 end
 
--- Eight of ARGV from `at` on.
+-- Returns what is wrong with a job, or nil.
+local CONFLICTS = { ignore = true, replace = true, reschedule = true }
+local function fault_of(job)
+  if not (job.on_conflict and job.head_start and is_due(job.due)) then return 'a job with a part missing' end
+  if job.key == '' then return nil end
+  if not CONFLICTS[job.on_conflict] then return 'a unique key with an unknown conflict rule' end
+  if job.hold ~= 'r' and job.hold ~= 'u' and not tonumber(job.hold) then return 'a unique key with an unknown hold' end
+  return nil
+end
+
+-- A job from eight of ARGV, from `at` on.
 local function job_at(at)
   return { id = ARGV[at], queue = ARGV[at + 1], head_start = tonumber(ARGV[at + 2]), due = ARGV[at + 3],
     tail = ARGV[at + 4], key = ARGV[at + 5], hold = ARGV[at + 6], on_conflict = ARGV[at + 7] }

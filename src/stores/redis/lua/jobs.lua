@@ -17,6 +17,11 @@ local function head_start_of(record)
   return tonumber(string.match(record, '^%[%d+,(-?%d+)'))
 end
 
+-- Whether a text can be the error of a job: a JSON object.
+local function is_error(text)
+  return type(text) == 'string' and string.sub(text, 1, 1) == '{'
+end
+
 local function past_of(id)
   local text = redis.call('HGET', PAST, id)
   return text and cjson.decode(text) or {}
@@ -25,6 +30,11 @@ end
 local function write_past(id, past)
   if next(past) == nil then redis.call('HDEL', PAST, id)
   else redis.call('HSET', PAST, id, cjson.encode(past)) end
+end
+
+-- Replaces the record of a job that is there.
+local function write_record(id, record)
+  check(redis.call('HSET', JOBS, id, record) == 0, id, 'had no record')
 end
 
 -- A suspect is a job that lost a worker before.

@@ -1,4 +1,4 @@
--- Becomes or stays the leader for a time; one at a time.
+-- Makes the candidate the leader for some time, or extends its time, unless another one leads.
 -- ARGV: candidate, ms.
 -- Answers: 1 if it leads.
 write_though_full()

@@ -1,7 +1,7 @@
--- What is known of a worker.
+-- Reads the registration of a worker.
 -- ARGV: worker.
--- Answers: its lease in ms, what is left of that, and how many of its jobs can run at once (empty: all); nothing for one
---       that is not known.
+-- Answers: its lease in ms, how much of that is left, and how many of its jobs can run at once (empty: all); an empty list if
+--       it is not registered.
 local lease = redis.call('HGET', WORKERS, ARGV[1])
 if not lease then return {} end
 local at_once = redis.call('HGET', AT_ONCE, ARGV[1]) or ''

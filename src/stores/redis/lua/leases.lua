@@ -1,12 +1,14 @@
 -- Leases, as functions. The batch is the fence: a token can settle as long as its batch is there.
---   batch   token -> worker, queue, claimedAt, all ids in one text, scores (MessagePack); never changed
---   mask    token -> a 1 for each position that is settled; only while some are
---   leases  "worker token", to find the leases of a worker
---   at_once worker -> how many of its open jobs can be running, first come first; absent: all of them
---   revoked token -> when, and the mask it had: taken away, or settled long after its claim
+--   batch    token -> worker, queue, claimedAt, all ids in one text, scores (MessagePack); never changed
+--   mask     token -> a 1 for each settled position; only while some are settled and some are open
+--   leases   "worker token", to find the leases of a worker
+--   at_once  worker -> how many of its open jobs can be running, in the order of their claims; absent: all of them
+--   revoked  token -> when it was revoked, or settled long after its claim, and the mask it had
+--   gaps     from -> to: token times after `from` and up to `to` that were never handed out here, see takeover.lua
+-- A token is a token time (the server's clock in units of 125 µs, and greater than the last one) times 512, plus a counter of
+-- the client.
 local DAY_MS = 86400000
-local TICK_US, TICK = 125, 512
--- After the one tick, up to the other: none of them was ever handed out here, see takeover.lua.
+local TOKEN_UNIT_US, TOKENS_A_UNIT = 125, 512
 local GAPS = B .. 'gaps'
 
 local function lease_of(token)
@@ -42,17 +44,18 @@ local function open_positions(lease)
   return open
 end
 
+-- Remembers for a day how to answer a token whose lease is gone.
 local function remember(token, mask)
   redis.call('HSET', REVOKED, token, int(now) .. ' ' .. mask)
 end
 
 local function drop_lease(lease)
   check(redis.call('HDEL', BATCH, lease.token) == 1, 'no batch of', lease.token)
-  if lease.mask then redis.call('HDEL', MASK, lease.token) end
+  if lease.mask then check(redis.call('HDEL', MASK, lease.token) == 1, 'no mask of', lease.token) end
   check(redis.call('ZREM', LEASES, lease.worker .. ' ' .. lease.token) == 1, 'no lease', lease.token)
 end
 
--- The mask of the lease once these positions are settled, and whether that is all of them.
+-- Returns the mask of the lease once these positions are settled, and whether none is open then.
 local function mask_with(lease, positions)
   local marks, open = {}, lease.size
   for position = 0, lease.size - 1 do
@@ -71,12 +74,12 @@ local function end_positions(lease, positions)
   if not is_over then mask, is_over = mask_with(lease, positions) end
   if is_over then
     drop_lease(lease)
-    -- A token that is older than a day and unknown counts as lost.
+    -- An unknown token counts as lost a day after its claim, so a late settle is remembered for its repeat.
     if now - lease.claimed > DAY_MS / 2 then remember(lease.token, string.rep('1', lease.size)) end
   else
-    lease.mask = mask
     write_though_full()
-    redis.call('HSET', MASK, lease.token, mask)
+    check(redis.call('HSET', MASK, lease.token, mask) == (lease.mask and 0 or 1), 'no mask of', lease.token)
+    lease.mask = mask
   end
   count('running', lease.queue, -#positions)
   local ids = {}
@@ -84,7 +87,8 @@ local function end_positions(lease, positions)
   return ids
 end
 
--- Takes the lease away from its worker: ends what is open, and remembers what had been settled.
+-- Takes a lease away from its worker: ends its open positions, and remembers which ones were settled before. Returns the ids
+-- and positions that were open.
 local function revoke(lease)
   local settled, open = lease.mask or string.rep('0', lease.size), open_positions(lease)
   local ids = end_positions(lease, open)
@@ -92,12 +96,12 @@ local function revoke(lease)
   return ids, open
 end
 
--- Whether its token was certainly never handed out by this server or those whose data it has.
-local function is_foreign(tick)
-  if tick > tonumber(redis.call('GET', B .. 'token') or '0') then return true end
+-- Whether no token of this token time was handed out by this server or one whose data it has.
+local function is_foreign(token_time)
+  if token_time > tonumber(redis.call('GET', B .. 'token') or '0') then return true end
   local gaps = redis.call('HGETALL', GAPS)
   for index = 1, #gaps, 2 do
-    if tick > tonumber(gaps[index]) and tick <= tonumber(gaps[index + 1]) then return true end
+    if token_time > tonumber(gaps[index]) and token_time <= tonumber(gaps[index + 1]) then return true end
   end
   return false
 end
@@ -110,9 +114,9 @@ local function answer_of_gone(token, position)
     local known = position and position >= 0 and string.byte(mask, position + 1) == 49
     return known and 'a' or 'l'
   end
-  local tick = math.floor((tonumber(token) or 0) / TICK)
-  local oldest = (now - DAY_MS) * 1000 / TICK_US
-  return (tick < oldest or is_foreign(tick)) and 'l' or 'a'
+  local token_time = math.floor((tonumber(token) or 0) / TOKENS_A_UNIT)
+  local oldest = (now - DAY_MS) * 1000 / TOKEN_UNIT_US
+  return (token_time < oldest or is_foreign(token_time)) and 'l' or 'a'
 end
 
 local function tokens_of(worker)

@@ -1,5 +1,5 @@
 -- Uses: notes.
--- All notes of a kind: id and text, in turn.
+-- Lists all notes of a kind: id, text, id, text …
 -- ARGV: kind.
 forget_old_notes(ARGV[1])
 return redis.call('HGETALL', (notes_of(ARGV[1])))

@@ -1,2 +1,2 @@
--- The time, and all schedules: name and text, in turn.
+-- Answers the time, and all schedules: name, text, name, text … (schedules.lua).
 return { int(now), redis.call('HGETALL', B .. 'schedules') }

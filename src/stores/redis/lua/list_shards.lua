@@ -1,2 +1,2 @@
--- The queues that have a shard, on a cluster.
+-- Lists the queues that have a shard, on a cluster.
 return redis.call('SMEMBERS', B .. 'shards')

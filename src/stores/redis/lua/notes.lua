@@ -1,16 +1,16 @@
 -- Notes of a kind, as functions.
 --   notes:<kind>       id -> text
---   notes_until:<kind> when those are over that do not stay
+--   notes_until:<kind> when a note expires -> id; only for notes that expire
 local function notes_of(kind)
   return B .. 'notes:' .. kind, B .. 'notes_until:' .. kind
 end
 
--- Every call on a kind begins with this, so that none piles up notes that nobody lists. There is no expiry of single fields
--- before Redis 7.4.
+-- Removes expired notes. Every call on a kind begins with this, so notes that nobody lists don't pile up. Redis has expiry of
+-- single fields only since 7.4.
 local function forget_old_notes(kind)
-  local texts, over = notes_of(kind)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', over, '-inf', now)) do
+  local texts, expiry = notes_of(kind)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', expiry, '-inf', now)) do
     redis.call('HDEL', texts, id)
-    redis.call('ZREM', over, id)
+    redis.call('ZREM', expiry, id)
   end
 end

@@ -10,7 +10,7 @@ local JOBS, PAST, ATTEMPTS, ENDS = B .. 'jobs', B .. 'past', B .. 'attempts', B 
 local BATCH, MASK, LEASES, REVOKED = B .. 'batch', B .. 'mask', B .. 'leases', B .. 'revoked'
 local WORKERS, EXPIRY, AT_ONCE, COUNTS = B .. 'workers', B .. 'expiry', B .. 'at_once', B .. 'counts'
 local CANCELS, HEARD = B .. 'cancels', B .. 'heard'
-local UNIQUE, KEYED, LANES, QUEUES, PAUSED = B .. 'unique', B .. 'keyed', B .. 'lanes', B .. 'queues', B .. 'paused'
+local UNIQUE, KEYED, SENDERS, QUEUES, PAUSED = B .. 'unique', B .. 'keyed', B .. 'senders', B .. 'queues', B .. 'paused'
 -- One for all shards of a prefix.
 local CHANNEL = string.match(B, '^[^{]*') .. 'wake'
 local ID_CHARS = 22
@@ -20,8 +20,14 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- Stops a script that finds the data of its shard broken. Redis keeps what the script has written before, so scripts
--- check before they write; what is asserted after a write can only fail if a key was changed past these scripts.
+-- The answer to arguments that no client of ours sends. Redis keeps what a script wrote before it failed, so every script
+-- checks its arguments before its first write.
+local function refused(what)
+  return redis.error_reply('HFREFUSED ' .. what)
+end
+
+-- Stops a script that finds the data of its shard broken. A check after a write can only fail if something other than these
+-- scripts changed a key.
 local function check(holds, ...)
   if not holds then error('HFBROKEN ' .. table.concat({ ... }, ' ')) end
 end

@@ -1,27 +1,87 @@
 -- Uses: jobs, waiting.
--- Moves due jobs to where they can be claimed, the earliest first, no more than the limit.
+-- Makes due jobs ready, the earliest of all queues first, no more than the limit. Reads about four jobs for each that it moves,
+-- and one of each other queue, however many are due.
 -- ARGV: limit.
--- Answers: how many, and when the next one is due (in ms from now; empty: none).
+-- Answers: how many, and when the next job is due (in ms from now; empty: none).
 write_though_full()
 local limit = tonumber(ARGV[1])
-local queues, due = redis.call('HKEYS', QUEUES), {}
-for _, queue in ipairs(queues) do
-  local found = redis.call('ZRANGEBYSCORE', B .. 'delay:' .. queue, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
-  for index = 1, #found, 2 do due[#due + 1] = { found[index], tonumber(found[index + 1]), queue } end
-end
-table.sort(due, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
 
-local promoted = math.min(limit, #due)
-for index = 1, promoted do
-  local id, at, queue = unpack(due[index])
-  leave(id, { key = B .. 'delay:' .. queue })
-  local head_start = head_start_of(redis.call('HGET', JOBS, id))
-  into_ready(queue, head_start, is_suspect(id), { int(at - head_start), id })
+-- A front is the beginning of one queue's scheduled jobs, read in pieces: `jobs` is the piece (id, due time, id, …), `at` the
+-- next one in it, `offset` the number of jobs before the piece, `size` the size of the next piece.
+local function read_piece(front)
+  front.jobs = redis.call('ZRANGE', front.key, front.offset, front.offset + front.size - 1, 'WITHSCORES')
+  front.at = 1
 end
 
-local next_at
-for _, queue in ipairs(queues) do
-  local first = redis.call('ZRANGE', B .. 'delay:' .. queue, 0, 0, 'WITHSCORES')[2]
-  if first then next_at = math.min(next_at or math.huge, tonumber(first)) end
+-- Sets `id` and `due` to those of the next job; nil at the end of the queue.
+local function show_next(front)
+  if not front.jobs[front.at] then
+    front.offset = front.offset + #front.jobs / 2
+    front.size = 4 * front.size
+    read_piece(front)
+  end
+  front.id, front.due = front.jobs[front.at], tonumber(front.jobs[front.at + 1])
 end
+
+local function comes_first(front, other)
+  if not front.due or not other.due then return front.due ~= nil and other.due == nil end
+  return front.due < other.due or (front.due == other.due and front.id < other.id)
+end
+
+local fronts = {}
+for _, queue in ipairs(redis.call('HKEYS', QUEUES)) do
+  local front = { queue = queue, key = B .. 'delay:' .. queue, offset = 0, size = 1, taken = {} }
+  read_piece(front)
+  if #front.jobs > 0 then
+    show_next(front)
+    fronts[#fronts + 1] = front
+  end
+end
+-- A sorted list is a heap: fronts[n] comes before fronts[2n] and fronts[2n + 1].
+table.sort(fronts, comes_first)
+
+-- Restores the heap after the first front has changed.
+local function sink_first()
+  local at, size = 1, #fronts
+  while 2 * at <= size do
+    local child = 2 * at
+    if child < size and comes_first(fronts[child + 1], fronts[child]) then child = child + 1 end
+    if not comes_first(fronts[child], fronts[at]) then return end
+    fronts[at], fronts[child] = fronts[child], fronts[at]
+    at = child
+  end
+end
+
+local promoted, first = 0, fronts[1]
+while promoted < limit and first and first.due and first.due <= now do
+  first.taken[#first.taken + 1] = first.id
+  first.taken[#first.taken + 1] = first.due
+  promoted = promoted + 1
+  first.at = first.at + 2
+  show_next(first)
+  sink_first()
+  first = fronts[1]
+end
+
+-- Moves the first jobs of a queue; those with the same head start together.
+local function move(queue, key, taken)
+  local ids, groups = {}, {}
+  for index = 1, #taken, 2 do ids[#ids + 1] = taken[index] end
+  check(redis.call('ZREMRANGEBYRANK', key, 0, #ids - 1) == #ids, 'fewer jobs in', key, 'than were read')
+  for index, record in ipairs(read_many(JOBS, ids)) do
+    local id, head_start = ids[index], head_start_of(record)
+    local suspect = is_suspect(id)
+    local name = int(head_start) .. tostring(suspect)
+    groups[name] = groups[name] or { head_start = head_start, suspect = suspect, scored = {} }
+    local scored = groups[name].scored
+    scored[#scored + 1] = int(taken[2 * index] - head_start)
+    scored[#scored + 1] = id
+  end
+  for _, group in pairs(groups) do into_ready(queue, group.head_start, group.suspect, group.scored) end
+end
+for _, front in ipairs(fronts) do
+  if #front.taken > 0 then move(front.queue, front.key, front.taken) end
+end
+
+local next_at = first and first.due
 return { promoted, next_at and int(math.max(0, next_at - now)) or '' }

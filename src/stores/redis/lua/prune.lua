@@ -1,7 +1,7 @@
 -- Uses: jobs, by_id, final.
--- Forgets finished jobs beyond their retention, the oldest first, no more than the limit.
--- ARGV: limit, then for completed, dead and cancelled how long (ms) and how many (empty: all) are kept.
--- Answers: how many.
+-- Deletes finished jobs beyond their retention, the oldest first, no more than the limit.
+-- ARGV: limit, then for completed, dead and cancelled jobs how long (ms) and how many of them (empty: all) to keep.
+-- Answers: how many were deleted.
 write_though_full()
 local limit, pruned = tonumber(ARGV[1]), 0
 for index, set in ipairs({ 'completed', 'dead', 'cancelled' }) do

@@ -1,17 +1,17 @@
 -- Uses: jobs, waiting.
--- Lists every queue that is paused or has ever had a job, with exact counts at one moment. Looks at no job: counts are
--- sizes and counters, and the oldest ready job of a level is its first.
+-- Lists every queue that is paused or ever had a job, with exact counts at one moment. Reads no records: counts are sizes and
+-- counters, and the oldest ready job of a lane is its first.
 -- Answers: for each queue its name, 1 if paused, ready, scheduled, running, completed, dead, cancelled, and when its
 --       oldest ready job became due (empty: none).
 local function ready_of(queue)
   local size, oldest = 0, nil
-  for _, level in ipairs(levels_of(queue)) do
+  for _, lane in ipairs(lanes_of(queue)) do
     for _, set in ipairs({ 'ready:', 'suspects:' }) do
-      local key = key_of(set, level, queue)
+      local key = key_of(set, lane, queue)
       local rank = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
       if rank then
         size = size + redis.call('ZCARD', key)
-        local due = tonumber(rank) + tonumber(level)
+        local due = tonumber(rank) + tonumber(lane)
         oldest = math.min(oldest or due, due)
       end
     end

@@ -1,5 +1,5 @@
--- Makes a worker known, or renews it; what it holds stays as it is.
--- ARGV: worker, lease in ms, what is left of it (empty: all), how many of its jobs can run at once (empty: all).
+-- Registers a worker, or renews it; it keeps its leases.
+-- ARGV: worker, lease in ms, how much of that is left (empty: all), how many of its jobs can run at once (empty: all).
 write_though_full()
 local left = tonumber(ARGV[3]) or tonumber(ARGV[2])
 redis.call('HSET', WORKERS, ARGV[1], ARGV[2])

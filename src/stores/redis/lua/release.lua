@@ -1,6 +1,6 @@
 -- Gives claimed jobs back, as a function.
 
--- Makes the job ready again with the rank it had, and gives its attempt back. Cancels it instead if that was requested.
+-- Makes a job ready again with the rank it had; the attempt does not count. Cancels it instead if that was requested.
 local function release(id, queue, rank)
   local reason = redis.call('HGET', CANCELS, id)
   if reason then return finish(id, queue, 'x', rank, 1, ',' .. reason) end

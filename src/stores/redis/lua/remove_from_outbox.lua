@@ -1,3 +1,3 @@
--- Takes out of the outbox what was delivered.
+-- Removes delivered jobs from the outbox.
 -- ARGV: ids.
 return redis.call('HDEL', B .. 'outbox', unpack(ARGV))

@@ -1,7 +1,6 @@
--- Renews the lease of a worker that is registered, and tells nothing but whether it is: for the thread that does so
--- while the event loop of its process is blocked. All else is the heartbeat's.
+-- Renews a registered worker, for the thread that does this while the event loop of its process is blocked.
 -- ARGV: worker.
--- Answers: whether it is alive.
+-- Answers: 1 if the worker is registered.
 write_though_full()
 local lease_ms = redis.call('HGET', WORKERS, ARGV[1])
 if not lease_ms then return 0 end

@@ -1,6 +1,7 @@
 -- Uses: jobs, leases.
--- Keeps progress and log lines of jobs that are open under their token; others are ignored.
--- ARGV: worker, most lines, then of each report token, position, progress (JSON or empty), count of lines, lines (JSON).
+-- Stores progress and log lines of jobs that the worker still holds; ignores reports of other jobs.
+-- ARGV: worker, maximum number of lines per job, then for each report its token, position, progress (JSON or empty), number of
+--       lines, lines (JSON).
 write_though_full()
 local worker, most = ARGV[1], tonumber(ARGV[2])
 local at = 3

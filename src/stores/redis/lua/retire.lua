@@ -1,5 +1,5 @@
 -- Uses: jobs, leases.
--- Forgets a worker. What it still holds can be rescued at once.
+-- Removes a worker. Jobs that it still holds can be rescued at once.
 -- ARGV: worker.
 write_though_full()
 redis.call('HDEL', WORKERS, ARGV[1])

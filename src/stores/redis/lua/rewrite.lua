@@ -1,10 +1,10 @@
--- Records of jobs with a part changed, as functions. They are cut and not encoded anew: to cjson an empty list is an
--- empty object.
+-- Records with a part changed, as functions. They cut the text instead of encoding it again, because cjson writes an empty list
+-- as an empty object.
 local function with_payload(record, payload)
   return string.match(record, '^[^\n]*\n') .. payload
 end
 
--- Behind the JSON text whose quote stands at this place.
+-- Returns the place after the JSON string that begins at `at`.
 local function behind_text(json, at)
   repeat
     at = string.find(json, '["\\]', at + 1)

@@ -1,9 +1,16 @@
 -- Schedules, as functions.
+--   schedules   name -> "last next spec": the last tick that fired and the next one, in ms; - for none
 
--- Whether a slot is fired already, from the last one as it is stored. One that lies in the future was fired before the
--- clock was put back: it stands for itself alone.
-local function is_fired(slot, last_text)
+-- Whether a tick has fired, from the last one as it is stored. A last tick in the future fired before the clock was set back:
+-- it stands for itself alone.
+local function is_fired(tick, last_text)
   if last_text == '-' then return false end
   local last = tonumber(last_text)
-  return slot == last or (slot < last and last <= now)
+  return tick == last or (tick < last and last <= now)
+end
+
+-- Moves a schedule that is there on: `tick` fired, and `next_tick` is next (empty: none).
+local function move_on(name, tick, next_tick, spec)
+  local text = tick .. ' ' .. (next_tick == '' and '-' or next_tick) .. ' ' .. spec
+  check(redis.call('HSET', B .. 'schedules', name, text) == 0, 'there was no schedule', name)
 end

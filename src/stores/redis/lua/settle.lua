@@ -1,6 +1,7 @@
 -- Settles of a lease, as functions: forget and completed are the hot ones and decode nothing.
 
--- Which of the positions are open, and the letter that answers each: w written, a already, l lost.
+-- Returns the letter that answers each position (w written, a already settled, l lost), the positions that are open, and the
+-- index of each of those among all.
 local function check_positions(lease, first, count_of, worker)
   local letters, open, args = {}, {}, {}
   local seen = {}
@@ -19,12 +20,12 @@ local function check_positions(lease, first, count_of, worker)
   return table.concat(letters), open, args
 end
 
--- Ends the JSON of what this lease's worker completes.
+-- The end of the JSON of a completed job: its worker.
 local function completed_by(lease)
   return ',' .. cjson.encode(lease.worker)
 end
 
--- Completed: `details` go on with their JSON.
+-- Completes jobs; `details` continue the JSON of their ends.
 local function settle_completed(lease, positions, ids, details)
   local scores, by = scores_of(lease), completed_by(lease)
   for index, position in ipairs(positions) do
@@ -43,29 +44,44 @@ local function add_attempt(id, counts, err, record, keep)
   write_past(id, past)
 end
 
--- What each kind takes as its value.
+-- The type of each kind's value.
 local VALUE_OF = { f = 'nil', c = 'string', r = 'number', s = 'number', l = 'nil', d = 'nil', x = 'string' }
 
--- The details of a mixed settle, decoded and checked by their place in ARGV: all of them before anything is written, since
--- a script that fails half-way keeps what it wrote. Answers what is wrong, or nil.
+-- Decodes one detail of a mixed settle: kind, value, error, record, number of records to keep. Missing parts are false or
+-- left out. Returns nil and the reason if settle_one could not write it.
+local function read_detail(json)
+  local is_json, detail = pcall(cjson.decode, json)
+  local expected = is_json and type(detail) == 'table' and VALUE_OF[detail[1]]
+  if not expected then return nil, 'a settlement of an unknown kind' end
+  local kind, value, err, record, keep = detail[1], detail[2] or nil, detail[3] or nil, detail[4] or nil, detail[5]
+  if type(value) ~= expected then return nil, 'a settlement whose value is missing' end
+  if (err or kind == 'r' or kind == 'd') and not is_error(err) then return nil, 'a settlement whose error is missing' end
+  if record and (type(record) ~= 'string' or type(keep) ~= 'number') then return nil, 'a settlement with a bad record' end
+  return detail
+end
+
+-- Checks all settles of the call before anything is written, because a script that fails half-way keeps what it wrote. Keeps
+-- the details of mixed settles, decoded, by their place in ARGV. Returns what is wrong, or nil.
 local mixed = {}
-local function read_mixed(at)
+local function read_settles(at)
   for _ = 1, tonumber(ARGV[6]) do
     local mode, size = ARGV[at + 1], tonumber(ARGV[at + 2])
+    -- f: all are forgotten; c: all are completed; m: each detail names its kind.
+    local is_known = mode == 'f' or mode == 'c' or mode == 'm'
+    if not (is_known and size) then return 'settlements of an unknown mode' end
     local first = at + 3 + size
     for place = first, mode == 'm' and first + size - 1 or 0 do
-      local is_json, detail = pcall(cjson.decode, ARGV[place])
-      local expected = is_json and type(detail) == 'table' and VALUE_OF[detail[1]]
-      if not expected then return 'HFREFUSED a settlement of an unknown kind' end
-      if type(detail[2] or nil) ~= expected then return 'HFREFUSED a settlement whose value is missing' end
+      local detail, wrong = read_detail(ARGV[place])
+      if not detail then return wrong end
       mixed[place] = detail
     end
     at = mode == 'f' and first or first + size
   end
+  if at ~= #ARGV + 1 then return 'a settlement with a part missing' end
   return nil
 end
 
--- `detail` is kind, value, error, record and how many records are kept; false for what is missing.
+-- `detail` is as read_detail returns it.
 local function settle_one(lease, id, rank, detail)
   local queue = lease.queue
   local kind, value, err, record, keep = unpack(detail)
@@ -80,10 +96,11 @@ local function settle_one(lease, id, rank, detail)
   elseif kind == 'l' then release(id, queue, rank)
   elseif kind == 'd' then finish(id, queue, 'd', rank, 1, '')
   elseif kind == 'c' then finish(id, queue, 'c', rank, 1, value .. completed_by(lease))
-  elseif kind == 'x' then finish(id, queue, 'x', rank, 1, ',' .. value) end
+  elseif kind == 'x' then finish(id, queue, 'x', rank, 1, ',' .. value)
+  else error('HFBROKEN no kind ' .. kind) end
 end
 
--- Each in its own way; `places` say where in ARGV.
+-- Settles each job by its own detail; `places` tell where in ARGV that is.
 local function settle_mixed(lease, positions, ids, places)
   local scores = scores_of(lease)
   for index, id in ipairs(ids) do
@@ -91,8 +108,8 @@ local function settle_mixed(lease, positions, ids, places)
   end
 end
 
--- One lease: ARGV from `at` on is token, mode, n, n positions and, but for forget, n details. Answers the letters and
--- where the next one begins.
+-- Settles jobs of one lease. ARGV from `at` on is token, mode, n, n positions and, unless the mode is f, n details. Returns
+-- the letters and where the next lease begins.
 local function settle_lease(at, worker)
   local token, mode, size = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
   local first = at + 3

@@ -1,15 +1,15 @@
 -- Uses: jobs, leases, by_id.
--- Forgets a part of what has had its time: revoked tokens, keys that were held for a time, lanes that nobody uses, and the
--- ids of forgotten jobs in buckets that are mostly such ids.
--- ARGV: for each of the four where the sweep stands, then how long lanes are kept (ms).
--- Answers: where it stands now, and how many entries it forgot.
+-- Goes through a part of each of these and deletes what is out of date: revoked tokens, unique keys that were held for a time,
+-- senders that send nothing any more, and in buckets the ids of jobs that are gone, if those are most of the bucket.
+-- ARGV: a cursor for each of the four, then how long senders are kept (ms).
+-- Answers: the four cursors to continue from, and how many entries were deleted.
 write_though_full()
 local rules = {
   { REVOKED, function(text) return tonumber(string.match(text, '^%d+')) + DAY_MS end },
   { UNIQUE, function(text) return tonumber(string.match(text, ' (%d+)$') or math.huge) end },
-  { LANES, function(text, lane)
-    -- A job that was delivered from the outbox must be recognised even if no process ran for hours.
-    local kept = string.sub(lane, 1, 5) == 'fire:' and DAY_MS or tonumber(ARGV[5])
+  { SENDERS, function(text, sender)
+    -- A job of the outbox that is delivered again must be recognised even if no process ran for hours.
+    local kept = string.sub(sender, 1, 5) == 'fire:' and DAY_MS or tonumber(ARGV[5])
     return tonumber(string.match(text, '^%d+ (%d+)')) + kept
   end },
 }
@@ -25,7 +25,7 @@ for index, rule in ipairs(rules) do
   cursors[index] = cursor
 end
 
--- Leaves only the ids of jobs that are still there. Returns how many went.
+-- Removes the ids of jobs that are gone. Returns how many.
 local function pack_bucket(key)
   local kept, gone = {}, 0
   for _, id in ipairs(ids_in(redis.call('GET', key))) do
@@ -35,6 +35,7 @@ local function pack_bucket(key)
   return gone
 end
 
+-- Packs the buckets after `from` that are mostly ids of jobs that are gone. Returns where to continue; 0 at the end.
 local MOST_BUCKETS, MOST_IDS = 1000, 2000
 local function pack_buckets(from)
   local buckets = redis.call('ZRANGEBYLEX', BUCKETS, from == '0' and '-' or '(' .. from, '+', 'LIMIT', 0, MOST_BUCKETS)

@@ -1,24 +1,25 @@
 -- Where jobs wait, as functions. Every job becomes ready through into_ready and scheduled through into_scheduled.
---   ready:<level>:<queue>     rank -> id
---   suspects:<level>:<queue>  the same for ready jobs that lost a worker: they are claimed alone
---   delay:<queue>             due time -> id
---   queues                    queue -> its levels, each between two spaces; every queue that ever had a job is there
--- A level is a head start. Within a level, jobs are in order of rank and of due time alike, so the oldest ready job of a
--- queue is the first of one of its levels. Queues have few: most have one, and there are ten priorities.
-local function key_of(set, level, queue)
-  return B .. set .. level .. ':' .. queue
+--   ready:<lane>:<queue>     rank -> id
+--   suspects:<lane>:<queue>  the same for ready jobs that lost a worker: they are claimed alone
+--   delay:<queue>            due time -> id
+--   queues                   queue -> its lanes, each between two spaces; every queue that ever had a job is there
+-- A lane is the ready jobs of a queue with the same head start, and is named by that. Within a lane, the order of rank is the
+-- order of due time, so the oldest ready job of a queue is the first job of one of its lanes. A queue has as many lanes as
+-- priorities are used in it, mostly one.
+local function key_of(set, lane, queue)
+  return B .. set .. lane .. ':' .. queue
 end
 
-local function levels_of(queue)
-  local levels = {}
-  for level in string.gmatch(redis.call('HGET', QUEUES, queue) or '', '%S+') do levels[#levels + 1] = level end
-  return levels
+local function lanes_of(queue)
+  local lanes = {}
+  for lane in string.gmatch(redis.call('HGET', QUEUES, queue) or '', '%S+') do lanes[#lanes + 1] = lane end
+  return lanes
 end
 
--- Remembers the queue and that level of it.
+-- Remembers a queue and one of its lanes.
 local function know(queue, head_start)
-  local levels, level = redis.call('HGET', QUEUES, queue) or ' ', int(head_start) .. ' '
-  if not string.find(levels, ' ' .. level, 1, true) then redis.call('HSET', QUEUES, queue, levels .. level) end
+  local lanes, lane = redis.call('HGET', QUEUES, queue) or ' ', int(head_start) .. ' '
+  if not string.find(lanes, ' ' .. lane, 1, true) then redis.call('HSET', QUEUES, queue, lanes .. lane) end
 end
 
 -- The one way into ready. `scored` is rank, id, rank, id … of jobs of one queue with the same head start.
@@ -46,9 +47,9 @@ end
 
 -- For a waiting job: r (ready) or s (scheduled), the key of its set, and its due time; nil for any other job.
 local function wait_of(id, queue, head_start)
-  local level = int(head_start)
+  local lane = int(head_start)
   for _, set in ipairs({ 'ready:', 'suspects:' }) do
-    local key = key_of(set, level, queue)
+    local key = key_of(set, lane, queue)
     local rank = redis.call('ZSCORE', key, id)
     if rank then return { state = 'r', key = key, due = tonumber(rank) + head_start } end
   end

@@ -1,8 +1,8 @@
 -- Uses: jobs, waiting, by_id, filter.
--- One step of going through jobs in order of id. A job that is there all the time is seen once. Writes nothing.
--- ARGV: all, or dead for dead jobs only; up or down; the id behind which to begin (empty: at the end); the lowest and the
---       highest id (empty: none); how many jobs are wanted; how many to look at; a filter as filter.lua takes it.
--- Answers: where the next step begins (empty: at the end), how many were looked at, ids that are selected.
+-- Goes through jobs in order of id, one step a call. A job that exists during all steps is seen once. Writes nothing.
+-- ARGV: all, or dead for dead jobs only; up or down; the id after which to begin (empty: at the first); the lowest and the
+--       highest id (empty: no bound); how many jobs are wanted; how many to look at; a filter as filter.lua takes it.
+-- Answers: the id after which the next step begins (empty: there is none), how many were looked at, the selected ids.
 local source, is_down, after, low, high = ARGV[1], ARGV[2] == 'down', ARGV[3], ARGV[4], ARGV[5]
 local want, budget = tonumber(ARGV[6]), tonumber(ARGV[7])
 local selected_of = selector(cjson.decode(ARGV[8]))

@@ -1,8 +1,7 @@
 /**
- * Each flush once. A producer has lanes, and a lane carries one flush at a time under a growing number; the server keeps
- * the last number of each lane, and with it what it answered. A flush whose answer was lost keeps its lane and number
- * for when it is repeated. So what the server remembers is bounded by how much a producer sends at once, and not by how
- * much it ever sent.
+ * Writes each flush once. A producer has several senders. A sender sends one flush at a time and numbers its flushes; the
+ * server remembers the last number of each sender and its answer. A flush whose answer was lost keeps its sender and number
+ * until it is repeated. So the server remembers as many flushes as a producer sends at once, not all that it ever sent.
  */
 import { HoldfastError } from '../../errors.ts'
 import type { FlushId } from '../../job/ids.ts'
@@ -14,35 +13,35 @@ import { isReply } from './server-errors.ts'
 /** Null stands for "all inserted", which is nearly always. */
 export type FlushAnswers = readonly EnqueueAnswer[] | null
 
-interface Lane {
+interface Sender {
   readonly name: string
   seq: number
 }
 
 interface Tie {
-  readonly lane: Lane
+  readonly sender: Sender
   readonly sinceMs: number
 }
 
 /** Answered flushes are repeated only by who lost the answer on this side: soon, or never. */
 const MOST_ANSWERED = 1_000
 
-export class Lanes {
+export class Senders {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #producer: string
-  readonly #free: Lane[] = []
+  readonly #free: Sender[] = []
   readonly #underWay = new Map<FlushId, Promise<FlushAnswers>>()
   readonly #answered = new Map<FlushId, FlushAnswers>()
-  /** Flushes without an answer; their lanes carry nothing else. */
+  /** Flushes without an answer; their senders send nothing else. */
   readonly #tied = new Map<FlushId, Tie>()
-  #lanes = 0
+  #senders = 0
 
   constructor(clock: Pick<Clock, 'monotonicMs'>, random: Random) {
     this.#clock = clock
     this.#producer = random.uint32().toString(36) + random.uint32().toString(36)
   }
 
-  once(id: FlushId, send: (lane: string, seq: number) => Promise<FlushAnswers>): Promise<FlushAnswers> {
+  once(id: FlushId, send: (sender: string, seq: number) => Promise<FlushAnswers>): Promise<FlushAnswers> {
     const answered = this.#answered.get(id)
     if (answered !== undefined) return Promise.resolve(answered)
     const underWay = this.#underWay.get(id)
@@ -54,11 +53,11 @@ export class Lanes {
 
   async #send(
     id: FlushId,
-    send: (lane: string, seq: number) => Promise<FlushAnswers>,
+    send: (sender: string, seq: number) => Promise<FlushAnswers>,
   ): Promise<FlushAnswers> {
-    const lane = this.#laneFor(id)
+    const sender = this.#senderFor(id)
     try {
-      const answers = await send(lane.name, lane.seq)
+      const answers = await send(sender.name, sender.seq)
       this.#remember(id, answers)
       this.#untie(id)
       return answers
@@ -68,24 +67,24 @@ export class Lanes {
     }
   }
 
-  #laneFor(id: FlushId): Lane {
+  #senderFor(id: FlushId): Sender {
     const tie = this.#tied.get(id)
-    if (tie !== undefined) return tie.lane
+    if (tie !== undefined) return tie.sender
     this.#forgetOldTies()
-    const lane = this.#free.pop() ?? { name: `${this.#producer}:${this.#lanes++}`, seq: 0 }
-    lane.seq++
-    this.#tied.set(id, { lane, sinceMs: this.#clock.monotonicMs() })
-    return lane
+    const sender = this.#free.pop() ?? { name: `${this.#producer}:${this.#senders++}`, seq: 0 }
+    sender.seq++
+    this.#tied.set(id, { sender, sinceMs: this.#clock.monotonicMs() })
+    return sender
   }
 
   #untie(id: FlushId): void {
     const tie = this.#tied.get(id)
     if (tie === undefined) return
     this.#tied.delete(id)
-    this.#free.push(tie.lane)
+    this.#free.push(tie.sender)
   }
 
-  /** Nobody repeats them any more. Should they still arrive, the number of their lane is lower than the newest. */
+  /** Frees senders whose flush nobody repeats any more. If it still arrives, its number is lower than the sender's last. */
   #forgetOldTies(): void {
     const tooOld = this.#clock.monotonicMs() - FLUSH_MEMORY_MS
     for (const [id, { sinceMs }] of this.#tied) {

@@ -15,7 +15,7 @@ import { VirtualClock } from '../../std/virtual-clock.ts'
 import { newFlushId, newJob, newJobs, retention, uniqueWhile } from '../conformance/support.ts'
 import { FLUSH_MEMORY_MS, type Store } from '../store.ts'
 import { redisStore } from './index.ts'
-import { Lanes, type FlushAnswers } from './lanes.ts'
+import { Senders, type FlushAnswers } from './senders.ts'
 
 const isWhole = (answer: Buffer): boolean => answer.toString().endsWith('\r\n')
 const isScript = (chunk: Buffer): boolean => /EVAL/i.test(chunk.toString())
@@ -54,22 +54,22 @@ describe.skipIf(redisMissing() !== '')('a flush on Redis', () => {
     await store.close()
   })
 
-  test('leaves one entry a lane on the server, and none when the lane is not used for long', async () => {
+  test('leaves one entry a sender on the server, and none when the sender is not used for long', async () => {
     const prefix = freshPrefix()
     const under = await openRedisStore({ url: sharedRedis(), prefix })
     const { store } = under
     const redis = new Redis(sharedRedis())
-    const lanes = (): Promise<number> => redis.hlen(`${prefix}:{${prefix}}:lanes`)
+    const senders = (): Promise<number> => redis.hlen(`${prefix}:{${prefix}}:senders`)
     for (let flush = 0; flush < 20; flush++) await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
-    expect(await lanes()).toBe(1)
+    expect(await senders()).toBe(1)
     await Promise.all(Array.from({ length: 5 }, () => store.enqueue({ id: newFlushId(), jobs: newJobs(1) })))
-    expect(await lanes()).toBe(5)
+    expect(await senders()).toBe(5)
     await under.advance(FLUSH_MEMORY_MS + 60_000)
     await store.upkeep.prune(retention(), 1)
-    expect(await lanes()).toBe(5)
+    expect(await senders()).toBe(5)
     await under.advance(FLUSH_MEMORY_MS)
     await store.upkeep.prune(retention(), 1)
-    expect(await lanes()).toBe(0)
+    expect(await senders()).toBe(0)
     await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
     redis.disconnect()
     await under.close()
@@ -95,9 +95,9 @@ describe.skipIf(redisMissing() !== '')('a flush on Redis', () => {
   })
 })
 
-describe('lanes', () => {
+describe('senders', () => {
   const make = (): {
-    lanes: Lanes
+    senders: Senders
     clock: VirtualClock
     sent: string[]
     send: typeof ok
@@ -105,17 +105,17 @@ describe('lanes', () => {
   } => {
     const clock = new VirtualClock()
     const sent: string[] = []
-    const note = (lane: string, seq: number): void => void sent.push(`${lane.split(':')[1]} ${seq}`)
+    const note = (sender: string, seq: number): void => void sent.push(`${sender.split(':')[1]} ${seq}`)
     return {
       clock,
       sent,
-      lanes: new Lanes(clock, seededRandom(1)),
-      send: async (lane, seq) => {
-        note(lane, seq)
+      senders: new Senders(clock, seededRandom(1)),
+      send: async (sender, seq) => {
+        note(sender, seq)
         return null
       },
-      fail: async (lane, seq) => {
-        note(lane, seq)
+      fail: async (sender, seq) => {
+        note(sender, seq)
         throw new HoldfastError('HF_STORE_UNREACHABLE', 'away')
       },
     }
@@ -123,41 +123,41 @@ describe('lanes', () => {
   const ok = async (_lane: string, _seq: number): Promise<FlushAnswers> => null
   const flush = (n: number): FlushId => `flush ${n}` as FlushId
 
-  test('one after the other use one lane with growing numbers', async () => {
-    const { lanes, sent, send } = make()
-    for (const n of [1, 2, 3]) await lanes.once(flush(n), send)
+  test('one after the other use one sender with growing numbers', async () => {
+    const { senders, sent, send } = make()
+    for (const n of [1, 2, 3]) await senders.once(flush(n), send)
     expect(sent).toEqual(['0 1', '0 2', '0 3'])
   })
 
   test('a repeat of an answered flush sends nothing', async () => {
-    const { lanes, sent, send } = make()
-    await lanes.once(flush(1), send)
-    await lanes.once(flush(1), send)
+    const { senders, sent, send } = make()
+    await senders.once(flush(1), send)
+    await senders.once(flush(1), send)
     expect(sent).toEqual(['0 1'])
   })
 
-  test('a flush without an answer keeps its lane and number, and others take another', async () => {
-    const { lanes, sent, send, fail } = make()
-    await expect(lanes.once(flush(1), fail)).rejects.toThrow('away')
-    await lanes.once(flush(2), send)
-    await lanes.once(flush(1), send)
-    await lanes.once(flush(3), send)
+  test('a flush without an answer keeps its sender and number, and others take another', async () => {
+    const { senders, sent, send, fail } = make()
+    await expect(senders.once(flush(1), fail)).rejects.toThrow('away')
+    await senders.once(flush(2), send)
+    await senders.once(flush(1), send)
+    await senders.once(flush(3), send)
     expect(sent).toEqual(['0 1', '1 1', '0 1', '0 2'])
   })
 
-  test('a flush that was refused leaves its lane to others', async () => {
-    const { lanes, sent, send } = make()
+  test('a flush that was refused leaves its sender to others', async () => {
+    const { senders, sent, send } = make()
     const refuse = (): Promise<FlushAnswers> => Promise.reject(new HoldfastError('HF_STORE_FULL', 'full'))
-    await expect(lanes.once(flush(1), refuse)).rejects.toThrow('full')
-    await lanes.once(flush(2), send)
+    await expect(senders.once(flush(1), refuse)).rejects.toThrow('full')
+    await senders.once(flush(2), send)
     expect(sent).toEqual(['0 2'])
   })
 
-  test('a lane is free again when nobody has repeated its flush for long', async () => {
-    const { lanes, clock, sent, send, fail } = make()
-    await expect(lanes.once(flush(1), fail)).rejects.toThrow('away')
+  test('a sender is free again when nobody has repeated its flush for long', async () => {
+    const { senders, clock, sent, send, fail } = make()
+    await expect(senders.once(flush(1), fail)).rejects.toThrow('away')
     await clock.advance(FLUSH_MEMORY_MS + 1)
-    await lanes.once(flush(2), send)
+    await senders.once(flush(2), send)
     expect(sent).toEqual(['0 1', '0 2'])
   })
 })
