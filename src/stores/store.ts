@@ -112,6 +112,8 @@ export interface SettleRequest {
   readonly record?: AttemptRecord | null
   /** How many records the job keeps at most, this one among them: the newest. @default MAX_ATTEMPT_RECORDS */
   readonly keepRecords?: number
+  /** For `release` and `confirm`: the job as it was claimed. It tells a store where to find the job if it comes back. */
+  readonly job?: ClaimedJob
 }
 
 /**

@@ -50,7 +50,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
   const statements = statementsFor(names)
   const lanes = parts.lanes ?? new Lanes(clock)
   const wakeUps = new WakeUps(executor, statements, lanes)
-  const cycleParts = { db: executor, statements, lanes, clock, hears: () => wakeUps.hears }
+  const cycleParts = { db: executor, statements, lanes, clock, isSubscribed: () => wakeUps.isSubscribed }
   return {
     kind,
     async open() {
