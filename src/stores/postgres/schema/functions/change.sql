@@ -35,7 +35,8 @@ end $$;
 
 -- Applies one action to jobs in order of id; returns how many it changed. p_reason is for cancels, p_payload for replays.
 create function holdfast.change(p_ids uuid[], p_action text, p_reason text, p_payload text) returns integer
-language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_id uuid;
   v_changed integer := 0;
@@ -55,7 +56,8 @@ end $$;
 -- Changes a waiting job: edited, running, final or missing. Null leaves what it stands for as it is.
 create function holdfast.edit(
   p_id uuid, p_payload text, p_priority smallint, p_head_start bigint, p_due_in bigint, p_due_at bigint
-) returns text language plpgsql as $$
+) returns text language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_now bigint;
   v_job holdfast.waiting;

@@ -1,6 +1,7 @@
 -- Forgets flushes that nobody repeats any more, and keys and notes whose time is over, at most p_limit of each. Returns
 -- whether there may be more.
-create function holdfast.prune_expired(p_flush_ms bigint, p_limit integer) returns boolean language plpgsql as $$
+create function holdfast.prune_expired(p_flush_ms bigint, p_limit integer) returns boolean language plpgsql
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_now constant bigint := holdfast.now_ms();
   v_flushes integer;
@@ -31,7 +32,8 @@ end $$;
 create function holdfast.prune(
   p_completed_ms bigint, p_dead_ms bigint, p_cancelled_ms bigint,
   p_max_completed bigint, p_max_dead bigint, p_max_cancelled bigint, p_limit integer
-) returns integer language plpgsql as $$
+) returns integer language plpgsql
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_now constant bigint := holdfast.now_ms();
   v_total record;
