@@ -2,11 +2,12 @@
  * Cancelling a job, so that no handler starts it afterwards. A waiting job is cancelled by the store. One that a worker
  * has claimed may be running, or not started yet: the workers of this process are asked directly, others hear of it
  * through the store and settle the job or report that the cancel took effect. `START_WITHIN_MS` after the store has
- * written the cancel no worker starts the job anyway, so that is how long their word is waited for.
+ * written the cancel no worker starts the job anyway, so that is how long their word is waited for; longer if a worker
+ * has said that the store answers it slowly.
  */
 import type { JobId } from '../job/ids.ts'
 import { sleep } from '../std/clock.ts'
-import { START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
+import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
 import type { Core } from './core.ts'
 
 /**
@@ -16,7 +17,7 @@ import type { Core } from './core.ts'
 export type CancelResult = 'cancelled' | 'requested' | 'too_late'
 
 /** Some more, for clocks that do not run alike. */
-const WAIT_MS = START_WITHIN_MS + 200
+const MARGIN_MS = 200
 const FIRST_LOOK_MS = 2
 const LONGEST_LOOK_MS = 50
 
@@ -43,7 +44,7 @@ export async function cancelJob(
     case 'heard': {
       const here = core.localWorkers.cancelled(id, reason)
       if (here === 'running' || answer === 'heard') return 'requested'
-      const ended = await untilHeard(core, ask).catch(() => null)
+      const ended = await untilHeard(core, ask)
       if (ended === 'final') return endOf(core, id)
       // It was not there any more: nothing is kept of jobs that end.
       if (ended === 'missing') return here === 'dropped' ? 'cancelled' : 'too_late'
@@ -52,18 +53,40 @@ export async function cancelJob(
   }
 }
 
-/** Until the job is settled or its worker has reported the cancel; null if neither happened in time. */
-async function untilHeard(
-  { clock, connection }: Core,
-  ask: () => Promise<CancelAnswer>,
-): Promise<CancelAnswer | null> {
-  const untilMs = clock.monotonicMs() + WAIT_MS
+/** Until the job is settled or its worker has reported the cancel; null if neither happened and no worker starts it any more. */
+async function untilHeard(core: Core, ask: () => Promise<CancelAnswer>): Promise<CancelAnswer | null> {
+  const { clock, connection } = core
+  const begunMs = clock.monotonicMs()
+  let waitMs = START_WITHIN_MS
+  let isLongest = false
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_LOOK_MS)) {
-    const leftMs = untilMs - clock.monotonicMs()
-    if (leftMs <= 0) return null
-    await sleep(clock, Math.min(pauseMs, leftMs), connection.closing)
-    const answer = await ask()
-    if (answer !== 'requested') return answer
+    const leftMs = begunMs + waitMs + MARGIN_MS - clock.monotonicMs()
+    if (leftMs <= 0) {
+      if (isLongest) return null
+      isLongest = true
+      waitMs = await longestStartMs(core)
+      continue
+    }
+    // Cut short by a close, which the next call then tells.
+    await sleep(clock, Math.min(pauseMs, leftMs), connection.closing).catch(() => undefined)
+    try {
+      const answer = await ask()
+      if (answer !== 'requested') return answer
+    } catch (error) {
+      // The cancel is written. If the store cannot be asked any more, the time that workers have has to pass.
+      if (connection.closing.aborted) throw error
+    }
+  }
+}
+
+/** How long any worker takes to start a job: some say that they are slow. */
+async function longestStartMs({ connection }: Core): Promise<number> {
+  try {
+    const notes = await connection.call('find slow workers', (store) => store.notes.list(SLOW_WORKER))
+    const toldMs = notes.map(({ text }) => Number(text)).filter((ms) => ms <= LONGEST_START_MS)
+    return Math.max(START_WITHIN_MS, ...toldMs)
+  } catch {
+    return LONGEST_START_MS
   }
 }
 

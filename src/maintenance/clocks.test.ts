@@ -103,6 +103,41 @@ describe("the store's clock, put back", () => {
     expect(told.of('store.clock')).toHaveLength(1)
   })
 
+  test('is told by a leader that has just started, once in the fleet', async () => {
+    const world = new VirtualWorld()
+    const before = await worker(world)
+    await world.advance(30 * SECOND_MS)
+    before.kill()
+    world.storeOffMs = -HOUR_MS
+    const after = [await worker(world), await worker(world)]
+    // The term of the one before ends by the store's clock.
+    await world.store.upkeep.resign(before.told.of('leader.elected')[0]!.candidate as never)
+    await world.advance(MINUTE_MS)
+    await world.run(after[0]!.hf.close())
+    await world.advance(MINUTE_MS)
+    const told = after.flatMap((process) => process.told.of('store.clock'))
+    expect(told).toHaveLength(1)
+    expect(told[0]!.backMs).toBeGreaterThan(HOUR_MS - 15 * SECOND_MS)
+    expect(told[0]!.backMs).toBeLessThanOrEqual(HOUR_MS)
+  })
+
+  test('is not told again by a former leader that leads once more', async () => {
+    const world = new VirtualWorld()
+    const first = await worker(world)
+    await world.advance(20 * SECOND_MS)
+    first.freeze()
+    const second = await worker(world)
+    await world.advance(30 * SECOND_MS)
+    world.storeOffMs = -HOUR_MS
+    await world.advance(30 * SECOND_MS)
+    expect(second.told.of('store.clock')).toHaveLength(1)
+    first.thaw()
+    await world.run(second.hf.close())
+    await world.advance(MINUTE_MS)
+    expect(first.told.of('leader.elected').length).toBeGreaterThan(1)
+    expect(first.told.of('store.clock')).toEqual([])
+  })
+
   test('does not silence schedules, then or when its old time comes again', async () => {
     const world = new VirtualWorld()
     const process = await worker(world, { everySecond: true })

@@ -1,6 +1,7 @@
 /**
  * Notices that the store's clock went back: somebody set it, or another server with another clock took over. Scheduled
- * jobs are due by that clock, so they all run later than they were meant to.
+ * jobs are due by that clock, so they all run later than they were meant to. The newest sight is in the store as well:
+ * the clock may go back while one leader takes over from another.
  */
 import type { Core } from '../client/core.ts'
 import { DUTY_TIMEOUT_MS } from './duty.ts'
@@ -9,6 +10,10 @@ import { DUTY_TIMEOUT_MS } from './duty.ts'
 const TOLERANCE_MS = 2_000
 /** Between two looks, the clocks of two machines drift apart by far less than this. */
 const MOST_DRIFT = 0.001
+
+const NOTE = { kind: 'store-clock', id: 'newest' } as const
+/** The note is as old as this at most. After a longer break, another process may have led. */
+const NOTE_EVERY_MS = 10_000
 
 /** When the store was asked and had answered, by the monotonic clock of this process. */
 export interface Sight {
@@ -20,6 +25,7 @@ export interface Sight {
 export class StoreClock {
   readonly #core: Core
   #last: Sight | undefined
+  #notedMs = -Infinity
 
   constructor(core: Core) {
     this.#core = core
@@ -27,13 +33,43 @@ export class StoreClock {
 
   /** `schedules`: how many of them are active. */
   async see(sight: Sight, schedules: number): Promise<void> {
-    const backMs = this.#last === undefined ? 0 : wentBack(this.#last, sight)
+    const backMs = await this.#wentBack(sight)
     if (backMs > 0) {
       const scheduled = await this.#countScheduled()
       this.#core.events.emit('store.clock', { backMs, scheduled, schedules })
     }
     // Only now: if the count failed, the next look tells of it.
     this.#last = sight
+    if (backMs > 0 || sight.sentMs - this.#notedMs >= NOTE_EVERY_MS) await this.#note(sight)
+  }
+
+  async #wentBack(sight: Sight): Promise<number> {
+    const last = this.#last
+    if (last !== undefined && sight.sentMs - last.answeredMs < NOTE_EVERY_MS) return wentBack(last, sight)
+    const notes = await this.#core.connection.call(
+      "read the newest time of the store's clock",
+      (store) => store.notes.list(NOTE.kind),
+      DUTY_TIMEOUT_MS,
+    )
+    const noted = Number(notes.find(({ id }) => id === NOTE.id)?.text ?? NaN)
+    // Whoever led since the last sight has told of it, and noted the time after that.
+    if (Number.isNaN(noted)) return last === undefined ? 0 : wentBack(last, sight)
+    const backMs = noted - sight.now
+    return backMs > TOLERANCE_MS ? Math.round(backMs) : 0
+  }
+
+  /** If this fails, the next look tries again: schedules need not wait for it. */
+  async #note({ now, sentMs }: Sight): Promise<void> {
+    await this.#core.connection
+      .call(
+        "note the store's time",
+        (store) => store.notes.put(NOTE.kind, NOTE.id, String(now), null),
+        DUTY_TIMEOUT_MS,
+      )
+      .then(
+        () => void (this.#notedMs = sentMs),
+        () => undefined,
+      )
   }
 
   async #countScheduled(): Promise<number> {

@@ -182,7 +182,8 @@ export interface Admin {
   setPaused(queue: string, paused: boolean): Promise<void>
   /**
    * `cancelled`: it never runs again. `requested`: a worker holds it and is told (the first reason stays); the job may
-   * start until `START_WITHIN_MS` from now, unless the worker settles it or reports the cancel as heard before that.
+   * start until `START_WITHIN_MS` from now (later if its worker is slow, see "Starts" in `store.ts`), unless the worker
+   * settles it or reports the cancel as heard before that.
    * `heard`: the worker has reported it: the handler is running and its signal has fired. `final`: too late.
    */
   cancel(id: JobId, reason: string | null): Promise<CancelAnswer>

@@ -20,7 +20,9 @@
  * - It starts a job only within `START_WITHIN_MS` of sending the claim that brought it, or a heartbeat that was answered
  *   since. Claims and heartbeats therefore carry everything that may forbid a start: cancels and pauses. Wake-ups only
  *   make this faster. `START_WITHIN_MS` after a cancel was answered, no handler starts that job, even if every wake-up
- *   was lost or the worker's process was frozen.
+ *   was lost or the worker's process was frozen. A worker that gets its answers later than that takes more time, up to
+ *   `LONGEST_START_MS`. It puts a note of the kind `SLOW_WORKER` first, which says how much, and takes the time only for
+ *   what it asks after that was answered.
  * - It starts a job only while fewer than `atOnce` open jobs stand before it in the order (token, position) of the
  *   worker's leases. So only the first `atOnce` open jobs of a lost worker can have been running. A store that keeps
  *   queues apart may count each queue on its own.
@@ -81,6 +83,10 @@ export interface Store {
 
 /** A worker starts a claimed job at most this long after it last asked the store about it. */
 export const START_WITHIN_MS = 800
+/** The most that a worker takes instead if the store answers slowly. */
+export const LONGEST_START_MS = 10_000
+/** The kind of note in which such a worker says how many milliseconds it takes. */
+export const SLOW_WORKER = 'slow-worker'
 /** How long a store remembers a flush: far longer than any client keeps repeating one. */
 export const FLUSH_MEMORY_MS = 600_000
 /** The most jobs in one flush, one claim or one settle. */
@@ -112,6 +118,8 @@ export interface SettleRequest {
   readonly record?: AttemptRecord | null
   /** How many records the job keeps at most, this one among them: the newest. @default MAX_ATTEMPT_RECORDS */
   readonly keepRecords?: number
+  /** For `release` and `confirm`: the job as it was claimed. It tells a store where to find the job if it comes back. */
+  readonly job?: ClaimedJob
 }
 
 /**

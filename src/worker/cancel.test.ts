@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { alone, busy, deferred, refused } from '../../test/support/virtual.ts'
+import { HoldfastError } from '../errors.ts'
 
 describe('cancelling a running job', () => {
   test('aborts its signal at once with the reason, and writes it as cancelled', async () => {
@@ -101,6 +102,38 @@ describe('cancelling a running job', () => {
     line.mend()
     expect(runs).toBe(1)
     expect(await world.record(handle.id)).toMatchObject({ state: 'cancelled', reason: 'stop it' })
+  })
+})
+
+describe('cancelling a job whose worker is silent', () => {
+  /** A cancel from another process, which can ask the store once. */
+  async function cancelOnce(fails: () => Promise<never>) {
+    const parts = alone()
+    const { hf, world, line } = parts
+    line.losesHints = true
+    const handle = await hf.job({ name: 'long', run: () => new Promise(() => undefined) }).enqueue()
+    await hf.work()
+    await world.until(() => parts.told.of('job.started').length === 1)
+    const other = world.process()
+    const far = await other.hf.contract({ name: 'long' }).get(handle.id)
+    other.line.fail('admin.cancel', (perform) => perform(), 1)
+    other.line.fail('admin.cancel', fails)
+    return { ...parts, other, cancelling: far!.cancel(), begunMs: world.nowMs }
+  }
+
+  test('waits until nothing can start any more, also if the store refuses to be asked again', async () => {
+    const denied = new HoldfastError('HF_STORE_DENIED', 'The database denied access (SQLSTATE 42501).')
+    const { world, cancelling, begunMs } = await cancelOnce(() => Promise.reject(denied))
+    expect(await world.run(cancelling)).toBe('requested')
+    expect(world.nowMs - begunMs).toBeGreaterThanOrEqual(1_000)
+  })
+
+  test('rejects if it cannot wait, because its process closes', async () => {
+    const { world, other, cancelling } = await cancelOnce(() => Promise.reject(new Error('connection reset')))
+    const ended = expect(cancelling).rejects.toMatchObject({ code: 'HF_CLOSED' })
+    await world.advance(100)
+    await world.run(other.hf.close())
+    await ended
   })
 })
 

@@ -61,6 +61,8 @@ async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Re
   const read = readInput(attempt, definition)
   const input = read instanceof Promise ? ((await read) as unknown) : read
   const run = (ctx: object): unknown => {
+    // The schema and the middleware may have taken their time. Whoever aborted the attempt relies on it that nothing starts.
+    if (attempt.abort.reason !== undefined) throw attempt.abort.reason
     const context = new JobContext({ core, attempt, reporter, definition }, input, ctx)
     if (definition.batch === undefined) return definition.run(context)
     // One that came without company is a batch all the same.

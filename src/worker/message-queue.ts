@@ -8,7 +8,7 @@ import type { LocalCancel, LocalWorker } from '../client/local-workers.ts'
 import { withoutTx } from '../client/job.ts'
 import { refuseUnknown } from '../client/options.ts'
 import type { EnqueueOptions } from '../client/types.ts'
-import { HoldfastError, RetryIn } from '../errors.ts'
+import { HoldfastError, isRefusal, RetryIn } from '../errors.ts'
 import type { JobInfo } from '../job/context.ts'
 import { plainDefinition, readJobName } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
@@ -20,12 +20,19 @@ import { toError, type Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { asError } from '../std/clock.ts'
 import type { Duration } from '../std/duration.ts'
-import { MAX_BATCH, type CancelNotice, type Lease, type WakeUp } from '../stores/store.ts'
+import { MAX_BATCH, type CancelNotice, type Lease, type SettleAnswer, type WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import { jobInfo } from './context.ts'
 import { lateOutcome, outcomeOfAbort } from './execute.ts'
 import { Session } from './session.ts'
-import { settle, tellSettled, timeoutOf, withOverrides } from './settling.ts'
+import {
+  settle,
+  settleAsRefused,
+  tellSettled,
+  timeoutOf,
+  withOverrides,
+  type PendingSettle,
+} from './settling.ts'
 import { Timeouts } from './timeouts.ts'
 
 export interface SendOptions extends Omit<EnqueueOptions, 'queue'> {
@@ -51,8 +58,9 @@ export interface Message {
   readonly signal: AbortSignal
   readonly fence: bigint
   /**
-   * Done. Rejects with HF_LEASE_LOST where the message is no longer the caller's, and with HF_STORE_UNREACHABLE where
-   * it could not be written: then it is still held, and can be acked or nacked again.
+   * Done. Rejects with HF_LEASE_LOST if the message is no longer the caller's, with HF_STORE_UNREACHABLE if it could not
+   * be written, and with HF_STORE_REFUSED if the store cannot hold the result. After the last two it is still held, and
+   * can be acked or nacked again.
    */
   ack(result?: unknown): Promise<void>
   /** Failed: retried by its policy, or after `retryIn`, until its attempts are used. */
@@ -272,19 +280,34 @@ export class MessageQueue implements LocalWorker {
     await this.#finish(this.#settle(attempt, outcome))
   }
 
-  async #settle(attempt: Attempt, outcome: Outcome): Promise<void> {
+  /** `isQuiet`: nobody waits for it. */
+  async #settle(attempt: Attempt, outcome: Outcome, isQuiet = false): Promise<void> {
     attempt.phase = 'settled'
     this.#held.delete(attempt)
     this.#session.ended(attempt)
     const base = this.#core.definition(attempt.job.name)?.retry ?? this.#core.settings.retry
     const policy = withOverrides(base, attempt)
     const pending = settle(this.#core, attempt, outcome, policy)
-    const answer = await this.#session.settleNow(pending.request).catch((error: unknown) => {
+    const { written, answer } = await this.#write(pending, isQuiet).catch((error: unknown) => {
       this.#holdOn(attempt)
       throw error
     })
-    tellSettled(this.#core, pending, answer)
+    tellSettled(this.#core, written, answer)
     if (answer === 'lost') throw noLongerHeld(attempt, 'Its lease was lost.')
+  }
+
+  /** If the store refuses the data, whoever waits can settle the message in another way. Otherwise it becomes a dead letter. */
+  async #write(
+    pending: PendingSettle,
+    isQuiet: boolean,
+  ): Promise<{ readonly written: PendingSettle; readonly answer: SettleAnswer }> {
+    try {
+      return { written: pending, answer: await this.#session.settleNow(pending.request) }
+    } catch (error) {
+      if (!isQuiet || !isRefusal(error)) throw error
+      const written = settleAsRefused(this.#core, pending, toError(error))
+      return { written, answer: await this.#session.settleNow(written.request) }
+    }
   }
 
   /** What could not be written is still held: somebody must settle it, for its lease lives as long as this process. */
@@ -329,7 +352,7 @@ export class MessageQueue implements LocalWorker {
 
   /** Nobody waits for this settle, so nobody else would try again. */
   #settleQuietly(attempt: Attempt, outcome: Outcome = outcomeOfAbort(attempt)): void {
-    this.#finish(this.#settle(attempt, outcome)).catch(() => {
+    this.#finish(this.#settle(attempt, outcome, true)).catch(() => {
       if (this.#closed || attempt.phase !== 'running') return
       this.#timeouts.set(attempt, this.#core.clock.monotonicMs() + SETTLE_AGAIN_MS)
     })

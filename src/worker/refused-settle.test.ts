@@ -98,6 +98,38 @@ describe('a settle that the store refuses because of its data', () => {
   })
 })
 
+describe('a message whose settle the store refuses because of its data', () => {
+  test('is still held if its caller acked it, who can settle it in another way', async () => {
+    const { hf, world, line, told } = alone()
+    const queue = hf.queue('default')
+    const handle = await queue.send('hello')
+    const [message] = await queue.get()
+    line.fail(withResult(7), refuses)
+    await expect(message!.ack(7)).rejects.toBe(refusal)
+    expect(await handle.state()).toBe('running')
+    await message!.ack(8)
+    expect(await world.run(handle.result())).toBe(8)
+    expect(told.of('job.completed')).toHaveLength(1)
+  })
+
+  test('becomes a dead letter that says why if nobody waits for it', async () => {
+    const { hf, world, line, told } = alone()
+    const queue = hf.queue('default')
+    const handle = await queue.send('hello', { timeout: '1m' })
+    await queue.get()
+    line.fail((call) => settlesOf(call).some(({ settlement: { type } }) => type === 'retry'), refuses)
+    await world.advance(61_000)
+    expect(await world.record(handle.id)).toMatchObject({
+      state: 'dead',
+      error: { code: 'HF_STORE_REFUSED' },
+    })
+    expect(told.of('job.failed')).toMatchObject([{ id: handle.id, final: true, kind: 'permanent' }])
+    const calls = line.callsTo('cycle').length
+    await world.advance(60_000)
+    expect(line.callsTo('cycle').length).toBe(calls)
+  })
+})
+
 describe('a store that denies access for a while', () => {
   const denied = new HoldfastError('HF_STORE_DENIED', 'The database denied access (SQLSTATE 42501).')
 

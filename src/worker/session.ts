@@ -2,26 +2,26 @@
  * A worker's standing in the store: its incarnation, its heartbeats, and how sure it is of its leases. The local
  * deadline counts from when a renewal was sent, not from when its answer came, so that a process that was frozen in
  * between does not trust a lease that has long been taken away. The same goes for what may forbid a start: a job is
- * started only within `START_WITHIN_MS` of asking the store about it.
+ * started only within a `StartWindow` of asking the store about it.
  */
 import type { Core } from '../client/core.ts'
 import { isLasting, isRefusal } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import { Bell } from '../std/bell.ts'
-import {
-  START_WITHIN_MS,
-  type CancelNotice,
-  type ClaimRequest,
-  type Lease,
-  type LeasePosition,
-  type Pulse,
-  type Report,
-  type SettleAnswer,
-  type SettleRequest,
+import type {
+  CancelNotice,
+  ClaimRequest,
+  Lease,
+  LeasePosition,
+  Pulse,
+  Report,
+  SettleAnswer,
+  SettleRequest,
 } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
 import { EarlyNews } from './early-news.ts'
 import { LoopWatch } from './loop-watch.ts'
+import { StartWindow } from './start-window.ts'
 
 export interface SessionParts {
   readonly core: Core
@@ -66,8 +66,7 @@ export class Session {
   #sureUntilMs = 0
   /** When the newest heartbeat that was answered had been sent. */
   #lastBeatMs = 0
-  /** How long the last two answers to heartbeats took. */
-  #tookMs: readonly [number, number] = [0, 0]
+  readonly #startWindow: StartWindow
   /** Renews the lease while this loop is blocked, where the store can. */
   #pulse: Pulse | null = null
   readonly #loop: LoopWatch
@@ -88,6 +87,7 @@ export class Session {
     this.#parts = parts
     this.#worker = parts.core.ids.worker()
     this.#bell = new Bell(parts.core.clock)
+    this.#startWindow = new StartWindow(parts.core, this.#worker, parts.callTimeoutMs)
     const { clock, events } = parts.core
     this.#loop = new LoopWatch({
       clock,
@@ -111,13 +111,9 @@ export class Session {
     return this.#parts.core.clock.monotonicMs() < this.#sureUntilMs
   }
 
-  /**
-   * Whether a job may be started that the store was asked about at this time; if not, a heartbeat asks again. Where the
-   * store takes longer than that to answer, which it must have done twice, twice as long is waited for it.
-   */
+  /** Whether a job may be started that the store was asked about at this time; if not, a heartbeat asks again. */
   mayStart(askedMs: number): boolean {
-    const withinMs = Math.max(START_WITHIN_MS, 2 * Math.min(...this.#tookMs))
-    const isFresh = this.#now() - Math.max(askedMs, this.#lastBeatMs) < withinMs
+    const isFresh = this.#startWindow.allows(Math.max(askedMs, this.#lastBeatMs))
     if (!isFresh) this.beatNow()
     return isFresh
   }
@@ -205,6 +201,7 @@ export class Session {
     await this.#beating
     await this.#renewing?.catch(() => undefined)
     this.#endPulse()
+    await this.#startWindow.stop()
     const { core, callTimeoutMs } = this.#parts
     // A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue.
     await core.connection
@@ -289,7 +286,7 @@ export class Session {
     if (!answer.alive) return this.#die(worker)
     if (most !== undefined) atOnce?.answered(most)
     this.#lastBeatMs = sentMs
-    this.#tookMs = [this.#tookMs[1], this.#now() - sentMs]
+    this.#startWindow.answered(this.#now() - sentMs)
     this.#renewed(sentMs)
     this.#noteStrangers(answer.tokens, sentMs)
     this.#noteLost(openBefore, answer.tokens)

@@ -97,6 +97,7 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: R
     // Of a completed job, its own record tells.
     record: settlement.type === 'completed' ? null : recordOf(attempt, settlement, runMs),
     keepRecords: core.settings.keepAttempts,
+    ...(settlement.type === 'release' || settlement.type === 'confirm' ? { job } : {}),
   }
   return { attempt, outcome, request }
 }

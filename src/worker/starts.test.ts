@@ -219,3 +219,38 @@ describe('the number of jobs that a worker may have started', () => {
     expect(sent().at(-1)).toBe(4)
   })
 })
+
+describe('a worker that the store answers slowly', () => {
+  test('starts nothing after a cancel from elsewhere has resolved', async () => {
+    const { hf, world, line, clock, told } = alone()
+    const job = hf.job({ name: 'job', run: () => undefined })
+    await hf.work()
+    line.losesHints = true
+    line.fail(['cycle', 'heartbeat'], async (perform) => {
+      const answer = await perform()
+      await busy(clock, 1_500)
+      return answer
+    })
+    const other = world.process().hf.contract({ name: 'job' })
+    const startedMs: number[] = []
+    hf.on('job.started', () => void startedMs.push(world.nowMs))
+    // Until it has learned that it needs more time.
+    const first = await job.enqueue()
+    await world.run(first.result())
+    let late = 0
+    for (let round = 0; round < 20; round++) {
+      const { id } = await job.enqueue()
+      const handle = (await other.get(id))!
+      while ((await handle.state()) === 'ready') await world.advance(50)
+      await world.run(handle.cancel())
+      const resolvedMs = world.nowMs
+      const before = startedMs.length
+      await world.advance(10_000)
+      late += startedMs.slice(before).filter((ms) => ms > resolvedMs).length
+    }
+    expect(late).toBe(0)
+    expect(told.of('job.started').length, 'some were started before').toBeGreaterThan(1)
+    await world.run(hf.close())
+    expect(await world.store.notes.list('slow-worker')).toEqual([])
+  })
+})

@@ -307,21 +307,41 @@ export const settleTopic: Topic = {
         assert.equal(await harness.settle(second, COMPLETED), 'written', 'the position is still open')
       },
     ),
-    'a call settles first and claims then': async (harness) => {
-      const held = await harness.running()
-      const waiting = await harness.put()
-      const answer = await harness.cycle(held.worker, [settleRequest(held, RELEASE)], {})
-      assert.equal(answer.alive, true)
-      assert.deepEqual(answer.settled, ['written'])
-      const [lease] = answer.leases
-      assert.ok(lease !== undefined && lease.token > held.token, 'under a greater token')
-      assert.deepEqual(
-        idsOf(lease.jobs),
-        [held.job.id, waiting.id],
-        'the released job is claimed again, at its place',
-      )
-      assert.equal(lease.jobs[0]?.attempt, 1)
-    },
+    ...each(
+      ['not told where it was', 'told where it was'] as const,
+      (how) => `a commit that was lost comes back for the claim of the same call, ${how}`,
+      async (harness, how) => {
+        const held = await harness.running()
+        // Claims that find nothing must not look past the job that comes back.
+        assert.deepEqual((await harness.cycle(held.worker, [], {})).leases, [])
+        const told = how === 'told where it was' ? { job: held.job } : {}
+        const settle = [{ ...settleRequest(held, CONFIRM), ...told }]
+        const { settled, leases } = await harness.cycle(held.worker, settle, {})
+        assert.deepEqual(settled, ['written'])
+        assert.deepEqual(idsOf(leases.flatMap(({ jobs }) => jobs)), [held.job.id])
+      },
+    ),
+    ...each(
+      ['not told where it was', 'told where it was'] as const,
+      (how) => `a call settles first and claims then, ${how}`,
+      async (harness, how) => {
+        const held = await harness.running()
+        const waiting = await harness.put()
+        const told = how === 'told where it was' ? { job: held.job } : {}
+        const settle = [{ ...settleRequest(held, RELEASE), ...told }]
+        const answer = await harness.cycle(held.worker, settle, {})
+        assert.equal(answer.alive, true)
+        assert.deepEqual(answer.settled, ['written'])
+        const [lease] = answer.leases
+        assert.ok(lease !== undefined && lease.token > held.token, 'under a greater token')
+        assert.deepEqual(
+          idsOf(lease.jobs),
+          [held.job.id, waiting.id],
+          'the released job is claimed again, at its place',
+        )
+        assert.equal(lease.jobs[0]?.attempt, 1)
+      },
+    ),
     'a full batch is settled in one call': async (harness) => {
       await harness.enqueue(newJobs(MAX_BATCH))
       const worker = await harness.worker()

@@ -1,9 +1,9 @@
 /** Settle and claim: one round trip, and a second one only if a payload is large or something is not as it usually is. */
 import type { JobId, Token } from '../../job/ids.ts'
 import type { Clock } from '../../std/clock.ts'
-import type { ClaimRequest, CycleAnswer, CycleRequest, Lease } from '../store.ts'
+import type { ClaimRequest, CycleAnswer, CycleRequest, Lease, SettleRequest } from '../store.ts'
 import type { Queryable, SqlValue } from './executor.ts'
-import type { Found, Lanes, Look } from './lanes.ts'
+import { SUSPECTS_LANE, type Found, type Lanes, type Look } from './lanes.ts'
 import { intArray, textArray, uuidArray } from './literals.ts'
 import { unpackJob, type PackedJob } from './packed-jobs.ts'
 import { NO_SETTLES, notFound, packSettles, readHeld, readSettled, type Held } from './settles.ts'
@@ -14,8 +14,8 @@ export interface CycleParts {
   readonly statements: Statements
   readonly lanes: Lanes
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** Whether wake-ups arrive: they tell of every job that comes in below what was claimed last. */
-  readonly hears: () => boolean
+  /** Whether anybody has subscribed to wake-ups. Otherwise nothing tells of the jobs that come in below what was claimed last. */
+  readonly isSubscribed: () => boolean
 }
 
 /** What holdfast.cycle returned. */
@@ -44,21 +44,40 @@ const EXTENTS: Readonly<Record<string, Found['extent']>> = { '.': 'all', '+': 's
 
 export async function cycle(parts: CycleParts, request: CycleRequest): Promise<CycleAnswer> {
   const { worker, settle, claim } = request
+  const { lanes } = parts
   // What is released here must be found by the claim behind it, wherever it ranks.
-  const released = settle.some(({ settlement: { type } }) => type === 'release' || type === 'confirm')
-  const look = claim === null ? null : parts.lanes.look(claim.queue, claim.suspects, released)
+  const released = settle.filter(({ settlement: { type } }) => type === 'release')
+  const look = claim === null ? null : lanes.look(claim.queue, claim.suspects, !lowerMarks(lanes, released))
   const answer = await send(parts, worker, packSettles(settle), claim, look)
   const { alive, held } = answer
-  let leases = await leasesIn(parts, answer.claims, claim)
-  // Under an old transaction a sweep reads every row that was ever deleted, so it is not made for each empty answer.
-  const mustSweep = leases.length === 0 && answer.extent === 'all' && look?.sweep === false && !parts.hears()
-  if (claim !== null && mustSweep) {
-    const sweep = parts.lanes.look(claim.queue, claim.suspects, true)
-    leases = await leasesIn(parts, (await send(parts, worker, NO_SETTLES, claim, sweep)).claims, claim)
-  }
   const unknown = notFound(settle, held)
   const finished = unknown.length === 0 ? new Set<Token>() : await finishedOf(parts, unknown)
-  return { alive, settled: readSettled(settle, held, finished), leases }
+  const settled = readSettled(settle, held, finished)
+  const lost = settle.filter(
+    ({ settlement }, at) => settlement.type === 'confirm' && settled[at] === 'written',
+  )
+  const isLost = lost.length > 0
+  // Before it was there, other claims may have moved the marks past what this claim has left.
+  const isLeft = ({ job }: SettleRequest): boolean => answer.extent !== 'all' || job?.queue !== claim?.queue
+  const isKnown = lowerMarks(lanes, isLost ? lost : released.filter(isLeft))
+  let leases = await leasesIn(parts, answer.claims, claim)
+  // Under an old transaction a sweep reads every row that was ever deleted. Whoever subscribes has wake-ups, or polls.
+  const mustSweep = answer.extent === 'all' && look?.sweep === false && !parts.isSubscribed()
+  if (claim !== null && leases.length === 0 && (mustSweep || isLost)) {
+    const again = lanes.look(claim.queue, claim.suspects, mustSweep || !isKnown)
+    leases = await leasesIn(parts, (await send(parts, worker, NO_SETTLES, claim, again)).claims, claim)
+  }
+  return { alive, settled, leases }
+}
+
+/** The jobs are back, or about to be. False if it is not known where. */
+function lowerMarks(lanes: Lanes, released: readonly SettleRequest[]): boolean {
+  for (const { job } of released) {
+    if (job === undefined) return false
+    const { queue, priority, crashes, dueAt, headStartMs } = job
+    lanes.lower(queue, crashes > 0 ? SUSPECTS_LANE : priority, dueAt - headStartMs)
+  }
+  return true
 }
 
 async function send(
@@ -82,7 +101,7 @@ async function send(
     lanes.answered(queue, look, clock.monotonicMs() - sentMs, { extent, taken: takenIn(claims) })
     return answer
   } catch (error) {
-    lanes.failed(queue, look)
+    lanes.failed(queue, look, clock.monotonicMs() - sentMs)
     throw error
   }
 }

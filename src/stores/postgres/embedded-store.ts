@@ -60,7 +60,7 @@ export function embeddedStore(options: EmbeddedStoreOptions = {}): Store {
       })
       return opening
     },
-    register: (worker) => store.register(worker, TEN_YEARS_MS),
+    register: (worker, _leaseMs, atOnce) => store.register(worker, TEN_YEARS_MS, atOnce),
     upkeep: {
       ...store.upkeep,
       prune: async (retention, limit) => {

@@ -176,7 +176,7 @@ describe('what an answer has not seen is looked at by the next look', () => {
     const failed = busy.lanes.look(QUEUE, true, false)
     all(busy, busy.lanes.look(QUEUE, true, false))
     expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1), 'the mark has moved').toBe(false)
-    busy.lanes.failed(QUEUE, failed)
+    busy.lanes.failed(QUEUE, failed, 1)
     expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1)).toBe(true)
   })
 
@@ -184,5 +184,86 @@ describe('what an answer has not seen is looked at by the next look', () => {
     const { busy, rank } = twoLanes()
     all(busy, busy.lanes.look(QUEUE, true, true))
     expect(covers(busy.lanes.look(QUEUE, true, false), LOWER, rank + 1)).toBe(false)
+  })
+})
+
+describe('sweeps take at most about a tenth of the time', () => {
+  const EMPTY = { extent: 'all', taken: [] } as const
+  const POLL_MS = 100
+  /** Polls for a minute without finding anything; how much of it went into sweeps. */
+  function pollForAMinute(
+    busy: Busy,
+    costMs: (look: Look) => number,
+    poll: (look: Look, tookMs: number) => void,
+  ): number {
+    let sweptMs = 0
+    const endMs = busy.monotonicMs + 60_000
+    while (busy.monotonicMs < endMs) {
+      const look = busy.lanes.look(QUEUE, true, false)
+      const tookMs = look.sweep ? costMs(look) : 1
+      busy.monotonicMs += tookMs
+      poll(look, tookMs)
+      if (look.sweep) sweptMs += tookMs
+      busy.monotonicMs += POLL_MS
+    }
+    return sweptMs
+  }
+  const empty =
+    (busy: Busy) =>
+    (look: Look, tookMs: number): void =>
+      busy.lanes.answered(QUEUE, look, tookMs, EMPTY)
+
+  test.for([20, 300, 2_000])('if the queue never gave a job, and a sweep takes %i ms', (costMs) => {
+    const busy = new Busy()
+    expect(pollForAMinute(busy, () => costMs, empty(busy))).toBeLessThanOrEqual(6_000 + 2 * costMs)
+    // What no wake-up told of is found all the same.
+    expect(busy.findsAfterMs(LANE, 0, ({ sweep }) => (sweep ? costMs : 1))).toBeLessThan(35_000)
+  })
+
+  test('if others take every job that wake-ups tell of', () => {
+    const busy = new Busy()
+    busy.lanes.answered(QUEUE, busy.lanes.look(QUEUE, true, false), 1, EMPTY)
+    const first = busy.storeMs
+    for (let turn = 0; turn < 100; turn++) {
+      busy.lanes.lower(QUEUE, LANE, busy.storeMs)
+      const look = busy.lanes.look(QUEUE, true, false)
+      expect(covers(look, LANE, busy.storeMs)).toBe(true)
+      if (!look.sweep && turn > 0) expect(covers(look, LANE, first)).toBe(false)
+      busy.lanes.answered(QUEUE, look, 1, EMPTY)
+      busy.monotonicMs += 10
+    }
+  })
+
+  test('if wake-ups were lost, and all that is there is locked by others', () => {
+    const busy = new Busy()
+    for (let turn = 0; turn < 10; turn++) busy.turn(() => 1)
+    busy.lanes.sweepSoon()
+    const locked = { extent: 'some', taken: [] } as const
+    const sweptMs = pollForAMinute(
+      busy,
+      () => 300,
+      (look, tookMs) => busy.lanes.answered(QUEUE, look, tookMs, locked),
+    )
+    expect(sweptMs).toBeLessThanOrEqual(7_000)
+  })
+
+  test('if wake-ups were lost, and the sweep takes longer than the server lets it', () => {
+    const busy = new Busy()
+    for (let turn = 0; turn < 10; turn++) busy.turn(() => 1)
+    busy.lanes.sweepSoon()
+    const rank = busy.storeMs - HEAD_START_MS - 60_000
+    let found = false
+    const isHuge = ({ window }: Look): boolean => window?.start === -1e15 && window.end === null
+    const costMs = (look: Look): number => (isHuge(look) ? 3_000 : 5)
+    const sweptMs = pollForAMinute(busy, costMs, (look, tookMs) => {
+      found ||= !isHuge(look) && covers(look, LANE, rank)
+      if (isHuge(look)) busy.lanes.failed(QUEUE, look, tookMs)
+      else busy.lanes.answered(QUEUE, look, tookMs, EMPTY)
+    })
+    expect(sweptMs).toBeLessThanOrEqual(7_000)
+    expect(found, 'the windows got there').toBe(true)
+    const look = busy.lanes.look(QUEUE, true, false)
+    const marks = look.from.filter((_, at) => look.lanes[at] !== 10 && look.to[at] === 1e15)
+    expect(Math.min(...marks), 'no claim reads everything').toBeGreaterThan(0)
   })
 })

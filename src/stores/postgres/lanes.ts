@@ -56,6 +56,8 @@ const SMALLEST_WINDOW_MS = 10
  */
 const ROUND_MS = 5_000
 const LONGEST_ROUND_MS = 30_000
+/** A look that fails after this long was probably given up because it had too much to read. */
+const TOO_SLOW_MS = 500
 /** Windows divide at most this much time. What is older belongs to the first one. */
 const OLDEST_WINDOW_MS = 86_400_000
 /**
@@ -64,9 +66,11 @@ const OLDEST_WINDOW_MS = 86_400_000
  */
 const IN_FLIGHT_MS = 1_000
 
+const EVERYTHING: Window = { start: LOWEST, end: null }
+
 interface Lane {
   mark: number
-  /** Of the newest job that was claimed; undefined before the first. */
+  /** Of the newest job that was claimed; undefined before the first: then it was a wake-up that told of the lane. */
   headStartMs: number | undefined
   /** The lowest rank that wake-ups told of, and the newest look by then: answers of that look and older ones don't know it. */
   hint: { readonly rank: number; readonly look: number } | undefined
@@ -148,22 +152,47 @@ export class Lanes {
   }
 
   /** The call failed. If it had taken something, that is back, and the answers of other looks may have moved the marks past it. */
-  failed(queue: string, look: Look): void {
-    for (const [at, lane] of look.lanes.entries())
-      if (look.to[at] === HIGHEST) this.lower(queue, lane, look.from[at] ?? LOWEST)
+  failed(queue: string, look: Look, tookMs: number): void {
+    for (const [at, lane] of look.lanes.entries()) {
+      const from = look.from[at] ?? LOWEST
+      // Lanes without a mark are left to the sweeps.
+      if (look.to[at] === HIGHEST && from > LOWEST) this.lower(queue, lane, from)
+    }
+    if (look.window !== null) this.#sweepFailed(this.#of(queue), look.window, tookMs)
+  }
+
+  /** If the sweep was too much for one statement, it goes on in smaller windows. In any case the next one waits. */
+  #sweepFailed(known: QueueLanes, window: Window, tookMs: number): void {
+    const nowMs = this.#clock.monotonicMs()
+    known.nextSweepMs = nowMs + pauseMs(known, tookMs)
+    const all = newestTime(known) - oldest(known)
+    if (tookMs < TOO_SLOW_MS || known.lanes.size === 0 || !(all > 0)) return
+    if (isWhole(window)) {
+      // A round of windows looks at everything too.
+      known.missedAt = -1
+      startRound(known, LONGEST_ROUND_MS, nowMs)
+    }
+    known.windowMs = Math.max(Math.min(known.windowMs, all) / 4, SMALLEST_WINDOW_MS)
+    known.roundEndsMs = nowMs + LONGEST_ROUND_MS
   }
 
   /** Nothing is left above the marks: the next claim need not read the deleted rows there again. */
-  #moveUp(lanes: ReadonlyMap<number, Lane>, look: Look): void {
-    if (this.#storeAheadMs === undefined) return
-    const nowMs = this.#clock.monotonicMs() + this.#storeAheadMs
+  #moveUp(lanes: Map<number, Lane>, look: Look): void {
     for (const [at, name] of look.lanes.entries()) {
       const lane = lanes.get(name)
-      if (lane?.headStartMs === undefined || look.to[at] !== HIGHEST) continue
+      if (lane === undefined || look.to[at] !== HIGHEST) continue
       // The mark was lowered after the look: what is there now was not looked at.
       if (lane.mark < (look.from[at] ?? HIGHEST)) continue
-      moveMark(lane, Math.max(lane.mark, Math.floor(nowMs - IN_FLIGHT_MS - lane.headStartMs)), look)
+      if (lane.headStartMs !== undefined) this.#moveToPresent(lane, lane.headStartMs, look)
+      // Others took what a wake-up told of. Nobody knows where the present is in this lane: the next wake-up tells.
+      else if (lane.hint === undefined || lane.hint.look < look.number) lanes.delete(name)
     }
+  }
+
+  #moveToPresent(lane: Lane, headStartMs: number, look: Look): void {
+    if (this.#storeAheadMs === undefined) return
+    const nowMs = this.#clock.monotonicMs() + this.#storeAheadMs
+    moveMark(lane, Math.max(lane.mark, Math.floor(nowMs - IN_FLIGHT_MS - headStartMs)), look)
   }
 
   #noteCost(known: QueueLanes, look: Look, tookMs: number): void {
@@ -178,9 +207,12 @@ export class Lanes {
     if (usualMs !== undefined) known.usualMs = Math.min(usualMs, tookMs)
     else known.mustCompare = tookMs > WINDOW_COST_MS
     const nowMs = this.#clock.monotonicMs()
-    const pauseMs = Math.min(Math.max(SWEEP_EVERY_MS, SWEEP_COST_SHARE * costMs), SWEEP_AT_LATEST_MS)
     endWindow(known, look, look.window, costMs, nowMs)
-    known.nextSweepMs = Math.min(nowMs + pauseMs, Math.max(known.roundEndsMs, nowMs + SWEEP_EVERY_MS))
+    // Wake-ups were lost since this look began: the next one sweeps, however soon.
+    if (known.missedAt >= look.number) return
+    const nextMs = nowMs + pauseMs(known, costMs)
+    known.nextSweepMs =
+      known.lanes.size === 0 ? nextMs : Math.min(nextMs, Math.max(known.roundEndsMs, nowMs + SWEEP_EVERY_MS))
   }
 
   /** A job is ready at this rank that was not there before. */
@@ -200,15 +232,21 @@ export class Lanes {
   /** Anything may have come in anywhere: the next look sweeps everything. */
   sweepSoon(queue?: string): void {
     for (const [name, known] of this.#queues)
-      if (queue === undefined || name === queue) known.missedAt = this.#looks
+      if (queue === undefined || name === queue) {
+        known.missedAt = this.#looks
+        known.nextSweepMs = 0
+      }
   }
 
   #nextWindow(known: QueueLanes, mustSweep: boolean): Window | null {
-    if (mustSweep || known.lanes.size === 0 || known.missedAt >= 0) return { start: LOWEST, end: null }
-    if (known.mustCompare || this.#clock.monotonicMs() < known.nextSweepMs) return null
+    const nowMs = this.#clock.monotonicMs()
+    if (!mustSweep && nowMs < known.nextSweepMs) return null
+    if (mustSweep || known.missedAt >= 0) return EVERYTHING
+    if (known.mustCompare) return null
     const { cursor: start, windowMs, roundEndsMs } = known
-    if (windowMs === Infinity || this.#clock.monotonicMs() >= roundEndsMs) return { start, end: null }
-    return { start, end: Math.max(start, oldest(known)) + windowMs }
+    if (known.lanes.size === 0 || windowMs === Infinity || nowMs >= roundEndsMs) return { start, end: null }
+    const end = Math.max(start, oldest(known)) + windowMs
+    return { start, end: end < newestTime(known) ? end : null }
   }
 
   #of(queue: string): QueueLanes {
@@ -250,17 +288,26 @@ function lowerTo({ lanes }: QueueLanes, look: Look, rank: number): void {
   }
 }
 
+/** How long to wait after a sweep that cost so much. One that cannot be divided, because no lane is known, waits longer. */
+function pauseMs({ lanes }: QueueLanes, costMs: number): number {
+  const latestMs = lanes.size === 0 ? LONGEST_ROUND_MS : SWEEP_AT_LATEST_MS
+  return Math.min(Math.max(SWEEP_EVERY_MS, SWEEP_COST_SHARE * costMs), latestMs)
+}
+
 function isWhole({ start, end }: Window): boolean {
   return start === LOWEST && end === null
 }
 
-/** What to sweep below the marks: the window of each lane, and all of a lane of which too little is known. */
+/** What to sweep below the marks: the window of each lane, and with the last one all of the lanes of which too little is known. */
 function* rangesOf(known: QueueLanes, window: Window): Iterable<[lane: number, from: number, to: number]> {
   for (const lane of ALL_LANES) {
     const { mark = HIGHEST, headStartMs, sweptTo = LOWEST } = known.lanes.get(lane) ?? {}
-    const isUnknown = headStartMs === undefined
-    const from = isUnknown || window.start === LOWEST ? LOWEST : sweptTo
-    const to = isUnknown || window.end === null ? mark : Math.min(mark, Math.floor(window.end - headStartMs))
+    if (headStartMs === undefined) {
+      if (window.end === null) yield [lane, LOWEST, mark]
+      continue
+    }
+    const from = window.start === LOWEST ? LOWEST : sweptTo
+    const to = window.end === null ? mark : Math.min(mark, Math.floor(window.end - headStartMs))
     if (from < to) yield [lane, from, to]
   }
 }

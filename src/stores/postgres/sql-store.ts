@@ -54,7 +54,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
   const admin = sqlAdmin(executor, statements)
   const inTransactions = sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough)
   const wakeUps = new WakeUps(executor, statements, lanes)
-  const cycleParts = { db: executor, statements, lanes, clock, hears: () => wakeUps.hears }
+  const cycleParts = { db: executor, statements, lanes, clock, isSubscribed: () => wakeUps.isSubscribed }
   return {
     kind,
     async open() {

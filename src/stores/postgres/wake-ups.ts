@@ -14,7 +14,6 @@ export class WakeUps {
   readonly #lanes: Lanes
   readonly #listeners = new Set<(hint: WakeUp) => void>()
   #listening: Promise<Listening> | undefined
-  #heard: Listening | undefined
 
   constructor(executor: Executor, statements: Statements, lanes: Lanes) {
     this.#executor = executor
@@ -22,9 +21,9 @@ export class WakeUps {
     this.#lanes = lanes
   }
 
-  /** Whether notices arrive. */
-  get hears(): boolean {
-    return this.#heard?.listening === true
+  /** Whether somebody listens. They poll as well, so it does not matter here whether notices really arrive. */
+  get isSubscribed(): boolean {
+    return this.#listening !== undefined
   }
 
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
@@ -33,7 +32,7 @@ export class WakeUps {
     this.#listeners.add(mine)
     this.#listening ??= this.#listen()
     try {
-      this.#heard = await this.#listening
+      await this.#listening
     } catch (error) {
       this.#listeners.delete(mine)
       this.#listening = undefined
@@ -47,7 +46,6 @@ export class WakeUps {
     if (this.#listeners.size > 0) return
     const listening = this.#listening
     this.#listening = undefined
-    this.#heard = undefined
     await (await listening)?.stop()
   }
 

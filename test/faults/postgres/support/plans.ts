@@ -14,11 +14,16 @@ export interface PlanNode {
 }
 
 /** Every plan that a statement ran, nested ones too, as auto_explain tells. */
-export async function plansOf(
+export function plansOf(
   client: pg.Client,
   text: string,
   values: readonly unknown[] = [],
 ): Promise<PlanNode[]> {
+  return plansDuring(client, () => client.query(text, [...values]))
+}
+
+/** The same for everything that the connection runs meanwhile. */
+export async function plansDuring(client: pg.ClientBase, work: () => Promise<unknown>): Promise<PlanNode[]> {
   const plans: PlanNode[] = []
   const listen = ({ message }: { message?: string | undefined }): void => {
     const json = message?.slice(message.indexOf('{'))
@@ -29,7 +34,7 @@ export async function plansOf(
     set auto_explain.log_nested_statements = on; set auto_explain.log_format = json; set auto_explain.log_level = notice`)
   client.on('notice', listen)
   try {
-    await client.query(text, [...values])
+    await work()
   } finally {
     client.off('notice', listen)
     await client.query('set auto_explain.log_min_duration = -1')
@@ -40,9 +45,13 @@ export async function plansOf(
 
 /** The nodes of a plan that read one of these tables, or a partition of one. */
 export function scansOf(node: PlanNode, tables: ReadonlySet<string>): PlanNode[] {
-  const table = (node['Relation Name'] ?? '').replace(/_(rest|\d{8})$/, '')
-  const own = tables.has(table) && node['Node Type'].endsWith(' Scan') ? [node] : []
+  const own = tables.has(tableOf(node)) && node['Node Type'].endsWith(' Scan') ? [node] : []
   return [...own, ...(node.Plans ?? []).flatMap((child) => scansOf(child, tables))]
+}
+
+/** The table that a node reads, without the day of its partition. */
+export function tableOf(node: PlanNode): string {
+  return (node['Relation Name'] ?? '').replace(/_(rest|\d{8})$/, '')
 }
 
 /** Rows that a scan has looked at, whether it took them or not. */

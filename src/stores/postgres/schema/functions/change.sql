@@ -65,7 +65,8 @@ end $$;
 -- Applies one action to these jobs and returns how many it changed. p_states, if given, are the states that the caller asked
 -- for: a job that has left them since it was found stays as it is. p_reason is for cancels, p_payload for replays.
 create function holdfast.change(p_ids uuid[], p_states text[], p_action text, p_reason text, p_payload text)
-returns integer language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+returns integer language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   case p_action
     when 'replay' then return holdfast.replay_all(p_ids, p_states, p_payload);
@@ -126,7 +127,8 @@ end $$;
 -- Changes a waiting job. A null parameter leaves that part as it is. Returns edited, running, final or missing.
 create function holdfast.edit(
   p_id uuid, p_payload text, p_priority smallint, p_head_start bigint, p_due_in bigint, p_due_at bigint
-) returns text language plpgsql as $$
+) returns text language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_now bigint;
   v_job holdfast.waiting;

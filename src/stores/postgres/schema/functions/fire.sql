@@ -1,6 +1,7 @@
 -- Fires one tick of a schedule: moves the schedule on and enqueues the tick's job, once. p_job as holdfast.enqueue_unique
 -- takes it.
-create function holdfast.fire(p_id text, p_tick bigint, p_next bigint, p_job json) returns text language plpgsql as $$
+create function holdfast.fire(p_id text, p_tick bigint, p_next bigint, p_job json) returns text language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_last bigint;
 begin

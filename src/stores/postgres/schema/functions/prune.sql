@@ -2,7 +2,8 @@
 -- whether to call again. Reads flushes that were written at p_from or later; next is where to continue, or null if there were
 -- none. Under an old open transaction, deleted rows stay in the index, and a scan from the start reads past all of them.
 create function holdfast.prune_expired(p_flush_ms bigint, p_limit integer, p_from bigint, out more boolean, out next bigint)
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_now constant bigint := holdfast.now_ms();
   v_flushes integer;
@@ -38,7 +39,8 @@ end $$;
 create function holdfast.prune(
   p_completed_ms bigint, p_dead_ms bigint, p_cancelled_ms bigint,
   p_max_completed bigint, p_max_dead bigint, p_max_cancelled bigint, p_limit integer
-) returns integer language plpgsql set enable_seqscan = off set enable_bitmapscan = off as $$
+) returns integer language plpgsql
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_now constant bigint := holdfast.now_ms();
   v_total record;

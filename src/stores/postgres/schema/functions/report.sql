@@ -1,6 +1,7 @@
 -- Keeps progress and log lines of running jobs, at most p_lines lines each: [[token, position, progress, lines], ...]. Reports
 -- for positions that are not open under this worker's token are ignored.
-create function holdfast.report(p_worker uuid, p_reports json, p_lines integer) returns void language plpgsql as $$
+create function holdfast.report(p_worker uuid, p_reports json, p_lines integer) returns void language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_report record;
   v_lease holdfast.lease;

@@ -8,7 +8,8 @@ create function holdfast.lock_crashed(p_limit integer)
 returns table (
   token bigint, worker uuid, queue text, place integer, id uuid, name text, attempt integer, crashes integer,
   max_crashes integer, cancel jsonb, claimed_at bigint, taken_at bigint, at_once integer
-) language plpgsql as $$
+) language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
   v_now constant bigint := holdfast.now_ms();
@@ -60,7 +61,8 @@ end $$;
 
 -- Settles all open jobs of leases that holdfast.lock_crashed has locked, and revokes the leases:
 -- [{token, kinds, delays, details, records, crashes}, ...], each list with an entry per open position.
-create function holdfast.settle_crashed(p_leases json) returns void language plpgsql as $$
+create function holdfast.settle_crashed(p_leases json) returns void language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_one record;
   v_lease holdfast.lease;
@@ -85,7 +87,8 @@ end $$;
 
 -- Deletes expired workers that hold no lease, and returns their ids. It locks them first, because only a later statement
 -- sees the lease of a claim that has just committed.
-create function holdfast.remove_workers() returns setof uuid language plpgsql as $$
+create function holdfast.remove_workers() returns setof uuid language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_expired constant uuid[] := array(
     select worker.id from holdfast.worker as worker where worker.expires_at <= (select holdfast.now_ms())
