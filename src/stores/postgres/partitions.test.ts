@@ -52,9 +52,9 @@ async function oldDays(days: number): Promise<void> {
 }
 
 async function addBatches(token: string, claimedAt: string, from: string): Promise<void> {
-  await other.query(`insert into holdfast.batch (token, claimed_at, size, apart, low, high, queue, first_name, last_name, ids,
+  await other.query(`insert into holdfast.batch (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name, ids,
       jobs, payloads)
-    select ${token}, ${claimedAt}, 1, false, id, id, 'old', 'job', 'job', array[id], '[]', ''
+    select ${token}, ${claimedAt}, 1, false, false, id, id, 'old', 'job', 'job', array[id], '[]', ''
     from ${from} cross join lateral (select gen_random_uuid() as id) as made`)
 }
 
@@ -132,9 +132,9 @@ describe('a partition that is about to be made', () => {
     const writer = new pg.Client({ connectionString: database.url })
     await writer.connect()
     await writer.query('begin')
-    await writer.query(`insert into holdfast.batch (token, claimed_at, size, apart, low, high, queue, first_name, last_name,
+    await writer.query(`insert into holdfast.batch (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name,
         ids, jobs, payloads)
-      select 1, ${ahead}, 1, false, id, id, 'new', 'job', 'job', array[id], '[]', '' from gen_random_uuid() as id`)
+      select 1, ${ahead}, 1, false, false, id, id, 'new', 'job', 'job', array[id], '[]', '' from gen_random_uuid() as id`)
     const pruned = store.upkeep.prune(KEEP_A_DAY, 100)
     await untilWaiting()
     await writer.query('commit')
