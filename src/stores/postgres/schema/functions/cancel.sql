@@ -1,8 +1,7 @@
 -- Cancels a job wherever it is. cancelled: it was waiting, and never runs again. requested: a worker holds it and is told
 -- (the first reason stays). heard: that worker has reported that the cancel took effect. final: it is too late. missing:
 -- there is no such job.
-create function holdfast.cancel(p_id uuid, p_reason text) returns text language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+create function holdfast.cancel(p_id uuid, p_reason text) returns text language plpgsql as $$
 declare
   v_job holdfast.waiting;
   v_found record;

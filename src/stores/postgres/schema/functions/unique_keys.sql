@@ -28,7 +28,8 @@ begin
 end $$;
 
 -- Removes a waiting job, or returns null if it is not waiting. Waits for a claim, a promotion or an edit under way.
-create function holdfast.take_waiting(p_id uuid) returns holdfast.waiting language plpgsql as $$
+create function holdfast.take_waiting(p_id uuid) returns holdfast.waiting language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_job holdfast.waiting;
 begin
