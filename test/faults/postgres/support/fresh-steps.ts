@@ -26,6 +26,9 @@ const QUEUE = 'plans'
  */
 const KEYED = ['ready', 'unique_key']
 
+/** What cancels beyond holdfast.take_waiting: with its settings, looking a job up everywhere took 2 to 3 times as long. */
+const LOOKED_UP = ['unique_key', 'dead', 'ended', 'history', 'batch', 'lease', 'ready', 'scheduled']
+
 /** Once in a while the pruner looks at whole partitions. */
 const PRUNED = ['batch', 'history', 'lease', 'payload']
 
@@ -71,7 +74,7 @@ export class Steps {
   ]
 
   readonly rare: readonly Step[] = [
-    { name: 'cancel', run: () => this.#cancelEach(), reads: ['unique_key'] },
+    { name: 'cancel', run: () => this.#cancelEach(), reads: LOOKED_UP },
     { name: 'cancel by bulk', run: () => this.#changeSome('cancel') },
     { name: 'edit', run: () => this.#edit() },
     { name: 'report', run: () => this.#report() },

@@ -5,8 +5,7 @@
 --   final      it is too late
 --   missing    there is no such job
 --   other      its state is not one of p_states
-create function holdfast.cancel(p_id uuid, p_reason text, p_states text[]) returns text language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+create function holdfast.cancel(p_id uuid, p_reason text, p_states text[]) returns text language plpgsql as $$
 declare
   v_outcome text;
   v_state text;

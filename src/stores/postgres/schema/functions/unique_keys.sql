@@ -29,7 +29,8 @@ end $$;
 
 -- Removes a job that waits in one of these states (null: any), or returns null. Waits for a claim, a promotion or an edit
 -- under way.
-create function holdfast.take_waiting(p_id uuid, p_states text[]) returns holdfast.waiting language plpgsql as $$
+create function holdfast.take_waiting(p_id uuid, p_states text[]) returns holdfast.waiting language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_from_ready constant boolean := p_states is null or 'ready' = any (p_states);
   v_from_scheduled constant boolean := p_states is null or 'scheduled' = any (p_states);
