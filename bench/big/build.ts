@@ -106,10 +106,8 @@ async function check(): Promise<void> {
 /** Enqueued and claimed in turn, so that the ids of a batch lie close together. */
 async function drain(): Promise<void> {
   for (let left = small; left > 0; left -= PORTION) {
-    const { ids: written } = (await jobs[0]?.enqueueMany(inputs(Math.min(PORTION, left)), {
-      queue: SIDE_QUEUE,
-    }))!
-    sample(ids.small, SAMPLE_EVERY, written)
+    const written = await jobs[0]?.enqueueMany(inputs(Math.min(PORTION, left)), { queue: SIDE_QUEUE })
+    sample(ids.small, SAMPLE_EVERY, written?.ids ?? [])
     await Promise.all(
       Array.from({ length: DRAINS_AT_ONCE }, () => drainSmall(store, SIDE_QUEUE, SMALL_BATCH)),
     )
@@ -117,11 +115,8 @@ async function drain(): Promise<void> {
 }
 
 async function cancel(): Promise<void> {
-  const { ids: written } = (await jobs[1]?.enqueueMany(inputs(cancelled), {
-    queue: SIDE_QUEUE,
-    tags: [TAG],
-  }))!
-  sample(ids.ended, 97, written)
+  const written = await jobs[1]?.enqueueMany(inputs(cancelled), { queue: SIDE_QUEUE, tags: [TAG] })
+  sample(ids.ended, 97, written?.ids ?? [])
   const filter = { queues: [SIDE_QUEUE], states: ['ready' as const] }
   let next: Awaited<ReturnType<typeof store.admin.change>>['next'] = null
   do {

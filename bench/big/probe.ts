@@ -109,13 +109,13 @@ async function pages(what: string, filter: JobFilter): Promise<number[]> {
 
 /** Ids of jobs are what pages start after. */
 function deepCursors(): JobId[] {
-  return Object.values(ids).flatMap((list) =>
+  return Object.values<readonly string[]>({ ...ids }).flatMap((list) =>
     [0.05, 0.5, 0.95].map((share) => list[Math.floor(share * list.length)] as JobId),
   )
 }
 
 function idFor(call: number): JobId {
-  const lists = Object.values(ids)
+  const lists = Object.values<readonly string[]>({ ...ids })
   const list = lists[call % lists.length] ?? []
   return list[Math.floor(((call * 0.618) % 1) * list.length)] as JobId
 }
