@@ -62,6 +62,8 @@ async function openStore({ hears = true, migrate = false } = {}): Promise<{
   worker: WorkerId
 }> {
   const lent = new pg.Pool({ connectionString: database.url, max: 1 })
+  // The database may go before the pool has heard that its connection is closed.
+  lent.on('error', () => undefined)
   const executor = pgExecutor({ pool: lent, ...(hears ? { connectionString: database.url } : {}) })
   const names = readNames({})
   const parts = { kind: 'postgres' as const, names, clock: systemClock, random: systemRandom }

@@ -175,15 +175,15 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a key is freed by the claim, although it is held until the end',
     file: 'grant_lease.sql',
-    find: 'and ready.unique_hold = -1 and held.key',
-    replace: 'and held.key',
+    find: 'and ready.unique_hold = -1\n',
+    replace: '\n',
     caughtBy: ['a running job holds its key while unfinished'],
   },
   {
     name: 'a key that is held while ready is not freed by the claim',
     file: 'grant_lease.sql',
-    find: 'and ready.unique_hold = -1 and held.key',
-    replace: 'and false and held.key',
+    find: 'and ready.unique_hold = -1\n',
+    replace: 'and false\n',
     caughtBy: ['a key held while ready is free in the step that claims its job'],
   },
   {
@@ -196,8 +196,8 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a key is freed for a job that does not hold it',
     file: 'unique_keys.sql',
-    find: 'on own.key = ended.key and own.job = ended.job and own.until is null',
-    replace: 'on own.key = ended.key and own.until is null',
+    find: 'held.key = any (p_keys) and held.job = any (p_jobs) and held.until is null',
+    replace: 'held.key = any (p_keys) and held.until is null',
     caughtBy: ['finishing a job does not free a key that another has taken since'],
   },
   // ── counts, history, lists ─────────────────────────────────────────────────

@@ -20,14 +20,8 @@ import type { Lease, Retention, Store } from '../../../../src/stores/store.ts'
 export const JOBS = 50
 const QUEUE = 'plans'
 
-/**
- * Some plans still depend on statistics, because a join may begin on either side: in holdfast.free_keys, in the delete of
- * keys in holdfast.grant_lease, and where holdfast.forget_dead and forget_ended delete payloads.
- */
-const KEYED = ['ready', 'unique_key']
-
 /** What cancels beyond holdfast.take_waiting: with its settings, looking a job up everywhere took 2 to 3 times as long. */
-const LOOKED_UP = ['unique_key', 'dead', 'ended', 'history', 'batch', 'lease', 'ready', 'scheduled']
+const LOOKED_UP = ['dead', 'ended', 'history', 'batch', 'lease', 'ready', 'scheduled']
 
 /** Once in a while the pruner looks at whole partitions. */
 const PRUNED = ['batch', 'history', 'lease', 'payload']
@@ -68,8 +62,8 @@ export class Steps {
     { name: 'claim and complete', run: () => this.#work([COMPLETED]) },
     { name: 'claim and settle', run: () => this.#work([COMPLETED, retry(1), DEAD, CANCELLED, RELEASE]) },
     { name: 'claim large payloads', run: () => this.#workOn({ payload: JSON.stringify('x'.repeat(1_000)) }) },
-    { name: 'claim keys', run: () => this.#workOn({}, { while: 'unfinished' }), reads: KEYED },
-    { name: 'claim keys, while ready', run: () => this.#workOn({}, { while: 'ready' }), reads: KEYED },
+    { name: 'claim keys', run: () => this.#workOn({}, { while: 'unfinished' }) },
+    { name: 'claim keys, while ready', run: () => this.#workOn({}, { while: 'ready' }) },
     { name: 'heartbeat', run: () => this.#store.heartbeat({ worker: this.#worker, strangers: [] }) },
   ]
 
@@ -80,7 +74,7 @@ export class Steps {
     { name: 'report', run: () => this.#report() },
     { name: 'fire', run: () => this.#fire() },
     { name: 'replay', run: () => this.#changeSome('replay') },
-    { name: 'discard', run: () => this.#changeSome('discard'), reads: ['payload'] },
+    { name: 'discard', run: () => this.#changeSome('discard') },
     { name: 'strangers', run: () => this.#releaseStrangers() },
     // A lease may belong to a worker that there is not any more, and a worker retires with a plain statement.
     { name: 'rescue', run: () => this.#rescue(), reads: ['lease', 'worker'] },

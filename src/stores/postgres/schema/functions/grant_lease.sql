@@ -15,8 +15,12 @@ declare
 begin
   if v_size is null then return ''; end if;
   if p_keyed then
-    delete from holdfast.unique_key as held using holdfast.ready as ready
-    where ready.ctid = any (p_places) and ready.unique_hold = -1 and held.key = ready.unique_key and held.job = ready.id;
+    delete from holdfast.unique_key as held
+    where held.key = any (array(
+        select ready.unique_key from holdfast.ready as ready
+        where ready.ctid = any (p_places) and ready.unique_hold = -1
+      ))
+      and held.job = any (p_ids);
   end if;
   delete from holdfast.ready as ready where ready.ctid = any (p_places);
   get diagnostics v_deleted = row_count;

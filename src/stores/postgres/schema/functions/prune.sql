@@ -200,7 +200,7 @@ create function holdfast.forget_ended(p_ids uuid[]) returns integer language sql
     delete from holdfast.ended as ended where ended.id = any (p_ids)
     returning ended.id, ended.queue, ended.completed, ended.payload
   ), payloads as (
-    delete from holdfast.payload as apart using gone where apart.id = gone.id and gone.payload is null
+    delete from holdfast.payload as apart where apart.id = any (array(select gone.id from gone where gone.payload is null))
   ), counted as (
     insert into holdfast.count_change (queue, completed, cancelled)
     select gone.queue, - count(*) filter (where gone.completed), - count(*) filter (where not gone.completed)
@@ -213,7 +213,7 @@ create function holdfast.forget_dead(p_ids uuid[]) returns integer language sql 
   with gone as (
     delete from holdfast.dead as dead where dead.id = any (p_ids) returning dead.id, dead.queue, dead.payload
   ), payloads as (
-    delete from holdfast.payload as apart using gone where apart.id = gone.id and gone.payload is null
+    delete from holdfast.payload as apart where apart.id = any (array(select gone.id from gone where gone.payload is null))
   ), counted as (
     insert into holdfast.count_change (queue, dead) select gone.queue, - count(*) from gone group by gone.queue
   )

@@ -21,10 +21,7 @@ end $$;
 create function holdfast.free_keys(p_keys text[], p_jobs uuid[]) returns void language plpgsql as $$
 begin
   delete from holdfast.unique_key as held
-  where held.key in (
-    select ended.key from unnest(p_keys, p_jobs) as ended (key, job)
-    join holdfast.unique_key as own on own.key = ended.key and own.job = ended.job and own.until is null
-  );
+  where held.key = any (p_keys) and held.job = any (p_jobs) and held.until is null;
 end $$;
 
 -- Removes a job that waits in one of these states (null: any), or returns null. Waits for a claim, a promotion or an edit
