@@ -34,8 +34,8 @@ interface Claim {
   readonly payloads: readonly string[]
 }
 
-/** Few large texts instead of many small ones: the garbage collector does not copy those (8 KB: 37 to 35 µs of CPU per job). */
-const PAYLOADS_PER_ROW = 64
+/** The server holds so many of them in memory at a time: more would not fit into work_mem. */
+const PAYLOADS_AT_ONCE = 256
 
 export const NO_CLAIM: readonly SqlValue[] = [null, null, null, null, null]
 
@@ -164,7 +164,7 @@ async function leasesIn(
 
 function payloadOf(id: JobId, bodies: ReadonlyMap<JobId, string> | undefined): string {
   const body = bodies?.get(id)
-  if (!body) throw new Error(`The payload of job ${id} is missing.`)
+  if (body === undefined) throw new Error(`The payload of job ${id} is missing.`)
   return body
 }
 
@@ -172,16 +172,11 @@ async function payloadsOf(
   { db, statements }: CycleParts,
   ids: readonly JobId[],
 ): Promise<ReadonlyMap<JobId, string>> {
-  const portions = Array.from({ length: Math.ceil(ids.length / PAYLOADS_PER_ROW) }, (_, at) =>
-    ids.slice(at * PAYLOADS_PER_ROW, (at + 1) * PAYLOADS_PER_ROW),
+  const portions = Array.from({ length: Math.ceil(ids.length / PAYLOADS_AT_ONCE) }, (_, at) =>
+    uuidArray(ids.slice(at * PAYLOADS_AT_ONCE, (at + 1) * PAYLOADS_AT_ONCE)),
   )
-  const rows = await db.query<{ bodies: string }>(statements.payloads, [textArray(portions.map(uuidArray))])
-  const bodies = new Map<JobId, string>()
-  for (const [at, portion] of portions.entries()) {
-    const texts = rows[at]?.bodies.split('\x1e') ?? []
-    for (const [place, id] of portion.entries()) bodies.set(id, texts[place] ?? '')
-  }
-  return bodies
+  const rows = await db.query<{ id: JobId; body: string }>(statements.payloads, [textArray(portions)])
+  return new Map(rows.map(({ id, body }) => [id, body]))
 }
 
 async function finishedOf({ db, statements }: CycleParts, tokens: readonly Token[]): Promise<Set<Token>> {
