@@ -9,10 +9,6 @@ import type { BatchRoom } from './backlog.ts'
 const PREFETCH_MS = 50
 /** The rate is measured over this much of the past and at least as much of the present. */
 const WINDOW_MS = 50
-/** Claim again when what is left lasts this long, or as long as a claim takes if that is more: large payloads take long to arrive. */
-const REFILL_MS = PREFETCH_MS / 2
-/** Weight of the newest claim in the average of how long claims take. */
-const NEWEST_SHARE = 0.3
 
 interface QueueIntake {
   readonly name: string
@@ -47,9 +43,6 @@ export class Intake {
   #claiming = false
   #windowStartMs: number
   #perMs = 0
-  /** When the claim under way was sent, and how long claims take on average. */
-  #sentMs = 0
-  #claimMs = 0
 
   constructor(weights: ReadonlyMap<string, number>, batchSize: number, nowMs: number) {
     this.#queues = [...weights].map(([name, weight]) => ({
@@ -84,7 +77,7 @@ export class Intake {
   next(slots: number, claimed: Claimed, suspects: boolean, nowMs: number): Claim | null {
     if (this.#claiming) return null
     const ahead = this.#prefetch(nowMs)
-    const plain = plainWanted(slots, ahead, claimed.inLine, this.#refillAt)
+    const plain = plainWanted(slots, ahead, claimed.inLine)
     let queue: QueueIntake | undefined
     let limit = 0
     for (const one of this.#queues) {
@@ -99,10 +92,8 @@ export class Intake {
     return { request: { queue: queue.name, limit, suspects }, wakeUpsBefore: queue.wakeUps }
   }
 
-  sent(claim: Claim | null, nowMs: number): void {
-    if (claim === null) return
-    this.#claiming = true
-    this.#sentMs = nowMs
+  sent(claim: Claim | null): void {
+    if (claim !== null) this.#claiming = true
   }
 
   /** Its call has ended, well or badly. */
@@ -110,8 +101,7 @@ export class Intake {
     if (claim !== null) this.#claiming = false
   }
 
-  answered({ request, wakeUpsBefore }: Claim, leases: readonly Lease[], nowMs: number): void {
-    this.#claimMs += NEWEST_SHARE * (nowMs - this.#sentMs - this.#claimMs)
+  answered({ request, wakeUpsBefore }: Claim, leases: readonly Lease[]): void {
     const queue = this.#queues.find((one) => one.name === request.queue)
     if (queue === undefined) return
     const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
@@ -128,11 +118,6 @@ export class Intake {
     queue.served = Math.max(queue.served, this.#level)
   }
 
-  /** So few jobs in line that the next claim should be under way. */
-  get #refillAt(): number {
-    return this.#perMs * Math.min(Math.max(REFILL_MS, 1.5 * this.#claimMs), PREFETCH_MS)
-  }
-
   /** How many jobs this worker finishes in PREFETCH_MS, going by what it finished lately. */
   #prefetch(nowMs: number): number {
     const elapsedMs = nowMs - this.#windowStartMs
@@ -146,9 +131,9 @@ export class Intake {
 }
 
 /** How many more, where so many can start, so many finish soon, and so many are there. */
-function plainWanted(slots: number, ahead: number, coming: number, refillAt: number): number {
-  // Not for each job that finishes: that would make the batches small.
-  return coming > 0 && coming > refillAt ? 0 : slots + ahead - coming
+function plainWanted(slots: number, ahead: number, coming: number): number {
+  // Refill at half: a claim for each job that finishes would make the batches small.
+  return coming > 0 && coming > ahead / 2 ? 0 : slots + ahead - coming
 }
 
 /** As above, but what is gathered may wait for more of its kind. */

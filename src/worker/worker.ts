@@ -172,7 +172,7 @@ export class Worker implements LocalWorker {
       await this.#session.report(this.#reporter.take())
       claim = this.#nextClaim()
       if (left.length === 0 && claim === null && !polls) return
-      this.#intake.sent(claim, this.#now())
+      this.#intake.sent(claim)
       if (claim !== null) this.#session.news.claimSent()
       const answer = await exchange(this.#core, this.#session, left, claim?.request ?? null)
       this.#outbox.answered(left)
@@ -181,7 +181,7 @@ export class Worker implements LocalWorker {
       this.#pace.answered()
       this.tally.count(answer.settled, this.#pace.answeredMs)
       for (const one of answer.settled) tellSettled(this.#core, one.pending, one.answer)
-      if (claim !== null && answer.claimed) this.#intake.answered(claim, answer.leases, this.#now())
+      if (claim !== null && answer.claimed) this.#intake.answered(claim, answer.leases)
       for (const lease of answer.leases) this.#receive(lease, answer.sentMs)
       if (this.#claimed.stalled) this.#starter.start()
       if (left.length > 0) throw answer.failure
