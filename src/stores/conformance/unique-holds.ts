@@ -12,6 +12,7 @@ import {
   MINUTE_MS,
   newFlushId,
   newJob,
+  RELEASE,
   retry,
   SECOND_MS,
   settleRequest,
@@ -70,6 +71,16 @@ export const uniqueHoldsTopic: Topic = {
         await isHeldBy(harness, scheduled.id, other, 'by a scheduled job')
       },
     ),
+    'a released job does not free the key of the one that took it meanwhile and is claimed with it': async (
+      harness,
+    ) => {
+      const first = await harness.running({ unique: WHILE_READY })
+      const holder = await harness.put({ unique: WHILE_UNFINISHED })
+      await harness.settled(first, RELEASE)
+      const claimed = await harness.claimIds(await harness.worker())
+      assert.deepEqual(new Set(claimed), new Set([first.job.id, holder.id]))
+      await isHeldBy(harness, holder.id, WHILE_UNFINISHED, 'while it runs')
+    },
     ...each(
       [WHILE_UNFINISHED, FOR_AN_HOUR],
       (unique) => `a running job holds its key ${ruleName(unique)}`,

@@ -23,6 +23,20 @@ async function crossKeys(fleet: Fleet, rounds: number): Promise<void> {
   )
 }
 
+/**
+ * Locks the same jobs against the order in which the store does: Holdfast alone does not deadlock. It is patient, so that
+ * the server undoes the other side.
+ */
+async function lockBackwards(url: string, rounds: number): Promise<void> {
+  await withClient(url, async (client) => {
+    await client.query(`set deadlock_timeout = '10s'`)
+    for (let round = 0; round < rounds; round++)
+      await client.query(
+        `select from holdfast.scheduled where unique_key like '%crossed-%' order by unique_key desc for update`,
+      )
+  })
+}
+
 async function deadlocks(url: string): Promise<number> {
   const sql = 'select deadlocks::int as n from pg_stat_database where datname = current_database()'
   const { rows } = await withClient(url, (client) => client.query<{ n: number }>(sql))
@@ -37,7 +51,7 @@ describe.concurrent('conflicts', PATIENT, () => {
       ...PATIENT_CALLS,
     })
     await until('some deadlocks', async () => {
-      await crossKeys(fleet, 5)
+      await Promise.all([crossKeys(fleet, 5), lockBackwards(database.url, 200)])
       return (await deadlocks(database.url)) >= 3
     })
     await fleet.judge()

@@ -72,7 +72,7 @@ function openStore(lent: pg.Pool): Store {
 
 function stepsOn(on: Store, lent: pg.Pool): Steps {
   return new Steps(on, (ids, action) =>
-    lent.query('select holdfast.change($1::uuid[], $2, null, null)', [ids, action]),
+    lent.query('select holdfast.change($1::uuid[], null, $2, null, null)', [ids, action]),
   )
 }
 

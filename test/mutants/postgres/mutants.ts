@@ -175,16 +175,25 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a key is freed by the claim, although it is held until the end',
     file: 'grant_lease.sql',
-    find: 'and ready.unique_hold = -1\n',
-    replace: '\n',
+    find: ' and ready.unique_hold = -1;\n',
+    replace: ';\n',
     caughtBy: ['a running job holds its key while unfinished'],
   },
   {
     name: 'a key that is held while ready is not freed by the claim',
     file: 'grant_lease.sql',
-    find: 'and ready.unique_hold = -1\n',
-    replace: 'and false\n',
+    find: ' and ready.unique_hold = -1;\n',
+    replace: ' and false;\n',
     caughtBy: ['a key held while ready is free in the step that claims its job'],
+  },
+  {
+    name: 'a claim frees the keys of all that it takes',
+    file: 'grant_lease.sql',
+    find: '(held.key, held.job) in (select freed.key, freed.job from unnest(v_keys, v_holders) as freed (key, job))',
+    replace: 'held.job = any (p_ids)',
+    caughtBy: [
+      'a released job does not free the key of the one that took it meanwhile and is claimed with it',
+    ],
   },
   {
     name: 'a retry frees its key',

@@ -35,7 +35,8 @@ begin
     from (
       select distinct found.token, found.place
       from unnest(p_ids) as asked
-      cross join lateral holdfast.find_batches(asked) as found
+      -- Strays are not in history: they have rows of their own in ended.
+      cross join lateral holdfast.find_within_bounds(asked) as found
       join holdfast.history as history on history.token = found.token
       where history.mask is null or get_bit(history.mask, found.place) = 1
     ) as packed;

@@ -6,6 +6,8 @@ create function holdfast.grant_lease(
 ) returns text language plpgsql as $$
 declare
   v_size constant integer := cardinality(p_ids);
+  v_keys text[];
+  v_holders uuid[];
   v_sorted uuid[];
   v_low uuid;
   v_high uuid;
@@ -15,12 +17,12 @@ declare
 begin
   if v_size is null then return ''; end if;
   if p_keyed then
+    -- Exact pairs: a job that was released may be claimed together with the one that took its key meanwhile.
+    select array_agg(ready.unique_key), array_agg(ready.id) into v_keys, v_holders
+    from holdfast.ready as ready where ready.ctid = any (p_places) and ready.unique_hold = -1;
     delete from holdfast.unique_key as held
-    where held.key = any (array(
-        select ready.unique_key from holdfast.ready as ready
-        where ready.ctid = any (p_places) and ready.unique_hold = -1
-      ))
-      and held.job = any (p_ids);
+    where held.key = any (v_keys)
+      and (held.key, held.job) in (select freed.key, freed.job from unnest(v_keys, v_holders) as freed (key, job));
   end if;
   delete from holdfast.ready as ready where ready.ctid = any (p_places);
   get diagnostics v_deleted = row_count;
