@@ -90,6 +90,13 @@ export const listingTopic: Topic = {
       assert.deepEqual(await listed(harness, {}, { limit: 4 }), ids)
       assert.deepEqual(await listed(harness, { states: ['ready'] }, { limit: 4 }), ids)
     },
+    'however many jobs are asked for by their ids, each is listed once': async (harness) => {
+      const jobs = newJobs(120)
+      await harness.enqueue(jobs)
+      const ids = idsOf(jobs)
+      assert.deepEqual(await listed(harness, { ids: [...ids, ...ids] }, { limit: 100 }), ids.toReversed())
+      assert.deepEqual(await listed(harness, { ids }, { limit: 7 }), ids.toReversed())
+    },
     'ids of any age are listed in order, and found by how they begin': async (harness) => {
       const times = [
         5_000,
