@@ -97,9 +97,10 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policy: R
     // Of a completed job, its own record tells.
     record: settlement.type === 'completed' ? null : recordOf(attempt, settlement, runMs),
     keepRecords: core.settings.keepAttempts,
-    ...(settlement.type === 'release' || settlement.type === 'confirm' ? { job } : {}),
   }
-  return { attempt, outcome, request }
+  // Spread only where it is needed: this is built for every job that ends.
+  const comesBack = settlement.type === 'release' || settlement.type === 'confirm'
+  return { attempt, outcome, request: comesBack ? { ...request, job } : request }
 }
 
 /**

@@ -36,9 +36,9 @@ export class StartWindow {
   /** Whether a job may start now that the store was asked about at this time. */
   allows(askedMs: number): boolean {
     const nowMs = this.#now()
-    const { withinMs = 0, sinceMs = Infinity, untilMs = 0 } = this.#told ?? {}
-    const isWide = askedMs >= sinceMs && nowMs < untilMs
-    return nowMs - askedMs < (isWide ? withinMs : START_WITHIN_MS)
+    const told = this.#told
+    const isWide = told !== undefined && askedMs >= told.sinceMs && nowMs < told.untilMs
+    return nowMs - askedMs < (isWide ? told.withinMs : START_WITHIN_MS)
   }
 
   /** A heartbeat was answered after this long. Two slow ones in a row are needed to take more time. */
