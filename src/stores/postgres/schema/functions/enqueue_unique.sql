@@ -1,4 +1,5 @@
--- Enqueues jobs some of which have unique keys, in the order of their keys, so that two flushes cannot deadlock. Each job: {id, queue, name, priority, head_start, due_in, due_at, key, hold, on_conflict, facts, payload}.
+-- Enqueues jobs some of which have unique keys, in the order of their keys, so that two flushes cannot deadlock. Each
+-- job: {id, queue, name, priority, head_start, due_in, due_at, key, hold, on_conflict, facts, payload}.
 -- Returns null if the flush is new and all were inserted, otherwise [[id, outcome], ...] in order ([] for "all inserted").
 create function holdfast.enqueue_unique(p_flush uuid, p_jobs json) returns json language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$

@@ -4,7 +4,8 @@
 -- in every row; the job is null in the only row of an empty page.
 --
 -- Null for a filter means any. The ids that match come first, from as few columns as the filters need; then the jobs of the
--- page are read as a whole, each looked up (a limit or an offset keeps the planner from joining whole tables). Batches are read in order of the bound that comes first; those that cannot match by queue or name
+-- page are read as a whole, each looked up (a limit or an offset keeps the planner from joining whole tables). Batches
+-- are read in order of the bound that comes first; those that cannot match by queue or name
 -- are passed over unread. Besides, batches that begin before the page reach into it, and strays are outside the bounds of
 -- theirs. There may be thousands of those, so only those are read that have the first ids.
 create function holdfast.list_jobs(
