@@ -56,6 +56,8 @@ export interface NewJob extends JobFacts {
 
 /** A job in the hands of the worker that claimed it. */
 export interface ClaimedJob extends JobFacts {
+  /** As in every job. The worker clears it when it has read the input: a running job is not in memory twice. */
+  payload: string
   /** This attempt's number: 1 is the first. */
   readonly attempt: number
   /** How many workers were lost with this job so far; one that has any is a suspect and claimed alone. */

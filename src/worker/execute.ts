@@ -101,8 +101,10 @@ function handlerFor(attempt: Attempt, jobs: Jobs): RunnableDefinition {
   throw new HoldfastError('HF_UNKNOWN_JOB', `This worker has no handler for job "${attempt.job.name}".`)
 }
 
-export function readInput(attempt: Attempt, { schema, name }: JobDefinition): unknown {
-  const raw: unknown = JSON.parse(attempt.job.payload)
+/** Once per attempt: clears the payload. */
+export function readInput({ job }: Attempt, { schema, name }: JobDefinition): unknown {
+  const raw: unknown = JSON.parse(job.payload)
+  job.payload = ''
   return parseInput(schema, raw, name)
 }
 

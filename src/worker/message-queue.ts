@@ -250,10 +250,12 @@ export class MessageQueue implements LocalWorker {
   #message(attempt: Attempt): Message {
     const { job } = attempt
     this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
+    const payload = JSON.parse(job.payload) as unknown
+    job.payload = ''
     return {
       id: job.id,
       name: job.name,
-      payload: JSON.parse(job.payload) as unknown,
+      payload,
       job: jobInfo(attempt),
       get signal() {
         return attempt.abort.signal

@@ -48,6 +48,23 @@ export const claimTopic: Topic = {
       await harness.enqueue(jobs)
       assert.deepEqual(await claimOrder(harness), idsOf(jobs.toReversed()))
     },
+    'each job gets its own payload, however large and in whatever order': async (harness) => {
+      const suspect = await harness.suspect({ payload: JSON.stringify(`suspect ${'x'.repeat(4_000)}`) })
+      const jobs = [urgent, background, normal, background, urgent].flatMap((priority, at) =>
+        [5, 600, 10_000].map((length) =>
+          newJob({ priority, payload: JSON.stringify(`${at} ${length} ${'y'.repeat(length)}`) }),
+        ),
+      )
+      await harness.enqueue(jobs.toReversed())
+      const worker = await harness.worker()
+      const payloads = new Map<JobId, string>()
+      // A claim may take less than there is.
+      for (let claims = 0; claims < 3; claims++)
+        for (const { job } of await harness.claimAll(worker, { limit: 100, suspects: true }))
+          payloads.set(job.id, job.payload)
+      for (const { id, payload } of jobs) assert.equal(payloads.get(id), payload)
+      assert.match(payloads.get(suspect) ?? '', /^"suspect x+"$/)
+    },
     'an urgent job overtakes a background one that has waited less than its head start': async (harness) => {
       const slow = await harness.put({ priority: background })
       await harness.advance(EIGHT_LEVELS_MS - 10 * SECOND_MS)

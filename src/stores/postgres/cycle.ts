@@ -1,10 +1,10 @@
-/** Settle and claim: one round trip, and a second one only if a payload is large or something is not as it usually is. */
-import type { JobId, Token } from '../../job/ids.ts'
+/** Settle and claim: one round trip, and a second one only if something is not as it usually is. */
+import type { Token } from '../../job/ids.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, Lease, SettleRequest } from '../store.ts'
 import type { Queryable, SqlValue } from './executor.ts'
 import { SUSPECTS_LANE, type Found, type Lanes, type Look } from './lanes.ts'
-import { intArray, textArray, uuidArray } from './literals.ts'
+import { intArray } from './literals.ts'
 import { unpackJob, type PackedJob } from './packed-jobs.ts'
 import { NO_SETTLES, notFound, packSettles, readHeld, readSettled, type Held } from './settles.ts'
 import type { Statements } from './statements.ts'
@@ -30,12 +30,9 @@ interface Claim {
   readonly token: Token
   readonly claimedAt: number
   readonly jobs: readonly PackedJob[]
-  /** In the order of the jobs; empty if the payload is in a table of its own. */
+  /** In the order of the jobs. */
   readonly payloads: readonly string[]
 }
-
-/** The server holds so many of them in memory at a time: more would not fit into work_mem. */
-const PAYLOADS_AT_ONCE = 256
 
 export const NO_CLAIM: readonly SqlValue[] = [null, null, null, null, null]
 
@@ -60,12 +57,12 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   // Before it was there, other claims may have moved the marks past what this claim has left.
   const isLeft = ({ job }: SettleRequest): boolean => answer.extent !== 'all' || job?.queue !== claim?.queue
   const isKnown = lowerMarks(lanes, isLost ? lost : released.filter(isLeft))
-  let leases = await leasesIn(parts, answer.claims, claim)
+  let leases = leasesIn(answer.claims, claim)
   // Under an old transaction a sweep reads every row that was ever deleted. Whoever subscribes has wake-ups, or polls.
   const mustSweep = answer.extent === 'all' && look?.sweep === false && !parts.isSubscribed()
   if (claim !== null && leases.length === 0 && (mustSweep || isLost)) {
     const again = lanes.look(claim.queue, claim.suspects, mustSweep || !isKnown)
-    leases = await leasesIn(parts, (await send(parts, worker, NO_SETTLES, claim, again)).claims, claim)
+    leases = leasesIn((await send(parts, worker, NO_SETTLES, claim, again)).claims, claim)
   }
   return { alive, settled, leases }
 }
@@ -89,12 +86,12 @@ async function send(
 ): Promise<Answer> {
   const { db, statements, lanes, clock } = parts
   if (claim === null || look === null)
-    return readRow(await db.query(statements.cycle, [worker, ...settles, ...NO_CLAIM]))
+    return readRows(await db.query(statements.cycle, [worker, ...settles, ...NO_CLAIM]))
   const { queue, limit } = claim
   const wanted = [queue, limit, intArray(look.lanes), intArray(look.from), intArray(look.to)]
   const sentMs = clock.monotonicMs()
   try {
-    const answer = readRow(await db.query(statements.cycle, [worker, ...settles, ...wanted]))
+    const answer = readRows(await db.query(statements.cycle, [worker, ...settles, ...wanted]))
     const { claims, extent } = answer
     const last = claims.at(-1)
     if (last !== undefined) lanes.sawTime(last.claimedAt)
@@ -106,9 +103,11 @@ async function send(
   }
 }
 
-function readRow([row]: readonly { readonly answer: string }[]): Answer {
+/** The first row is the answer, the others are the payloads that it leaves out. */
+function readRows([row, ...apart]: readonly { readonly answer: string }[]): Answer {
   if (row === undefined) throw new Error('The function cycle returned no row.')
-  return readAnswer(row.answer)
+  const answer = readAnswer(row.answer)
+  return apart.length === 0 ? answer : withPayloads(answer, apart)
 }
 
 export function readAnswer(text: string): Answer {
@@ -119,6 +118,19 @@ export function readAnswer(text: string): Answer {
     extent: EXTENTS[extent] ?? 'closed',
     claims: claims.map(readClaim),
   }
+}
+
+/** Payloads come in the order of their jobs' ids, those of all claims together. */
+function withPayloads(answer: Answer, rows: readonly { readonly answer: string }[]): Answer {
+  const claims = answer.claims.map((claim) => ({ ...claim, payloads: [...claim.payloads] }))
+  const places = claims.flatMap(({ jobs, payloads }) =>
+    jobs.flatMap(([, [id]], place) => (payloads[place] === '' ? [{ id, payloads, place }] : [])),
+  )
+  places.sort((a, b) => (a.id < b.id ? -1 : 1))
+  if (places.length !== rows.length)
+    throw new Error(`The function cycle returned ${rows.length} payloads for ${places.length} jobs.`)
+  for (const [at, { payloads, place }] of places.entries()) payloads[place] = rows[at]?.answer ?? ''
+  return { ...answer, claims }
 }
 
 /** The last one of each lane, in order of rank: the others tell nothing more. */
@@ -142,41 +154,15 @@ function readClaim(text: string): Claim {
   }
 }
 
-async function leasesIn(
-  parts: CycleParts,
-  claims: readonly Claim[],
-  claim: ClaimRequest | null,
-): Promise<Lease[]> {
-  if (claim === null || claims.length === 0) return []
+function leasesIn(claims: readonly Claim[], claim: ClaimRequest | null): Lease[] {
+  if (claim === null) return []
   const { queue } = claim
-  const apart = claims.flatMap(({ jobs, payloads }) =>
-    jobs.filter((_, place) => payloads[place] === '').map(([, [id]]) => id),
-  )
-  const bodies = apart.length === 0 ? undefined : await payloadsOf(parts, apart)
-  return claims.map(({ token, claimedAt, jobs: packed, payloads }) => {
-    const jobs = packed.map((job, place) => {
-      const inline = payloads[place]
-      return unpackJob(job, queue, inline ? inline : payloadOf(job[1][0], bodies))
-    })
-    return { token, queue, claimedAt, jobs }
-  })
-}
-
-function payloadOf(id: JobId, bodies: ReadonlyMap<JobId, string> | undefined): string {
-  const body = bodies?.get(id)
-  if (body === undefined) throw new Error(`The payload of job ${id} is missing.`)
-  return body
-}
-
-async function payloadsOf(
-  { db, statements }: CycleParts,
-  ids: readonly JobId[],
-): Promise<ReadonlyMap<JobId, string>> {
-  const portions = Array.from({ length: Math.ceil(ids.length / PAYLOADS_AT_ONCE) }, (_, at) =>
-    uuidArray(ids.slice(at * PAYLOADS_AT_ONCE, (at + 1) * PAYLOADS_AT_ONCE)),
-  )
-  const rows = await db.query<{ id: JobId; body: string }>(statements.payloads, [textArray(portions)])
-  return new Map(rows.map(({ id, body }) => [id, body]))
+  return claims.map(({ token, claimedAt, jobs, payloads }) => ({
+    token,
+    queue,
+    claimedAt,
+    jobs: jobs.map((job, place) => unpackJob(job, queue, payloads[place] ?? '')),
+  }))
 }
 
 async function finishedOf({ db, statements }: CycleParts, tokens: readonly Token[]): Promise<Set<Token>> {

@@ -140,6 +140,23 @@ describe('the batch of a claim', () => {
   })
 })
 
+describe('a claim', () => {
+  test('of a job whose payload somebody deleted leaves the job where it is', async () => {
+    const worker = newWorkerId()
+    await store.register(worker, 30_000)
+    const job = newJob({ queue: 'robbed', payload: JSON.stringify('x'.repeat(10_000)) })
+    await store.enqueue({ id: newFlushId(), jobs: [job] })
+    await other.query('delete from holdfast.payload where id = $1', [job.id])
+    const claim = { queue: 'robbed', limit: 1, suspects: true }
+    await expect(store.cycle({ worker, settle: [], claim })).rejects.toMatchObject({
+      code: 'HF_STORE_CONTRACT',
+      message: expect.stringContaining('claimed 1 jobs with large payloads, but found 0 payloads'),
+    })
+    const { rowCount } = await other.query('delete from holdfast.ready where id = $1', [job.id])
+    expect(rowCount).toBe(1)
+  })
+})
+
 describe('a rescue', () => {
   test('leaves a worker alone whose heartbeat is under way', async () => {
     const late = newWorkerId()

@@ -19,8 +19,6 @@ const TEXTS = {
   cycle: `select holdfast.cycle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::bigint[],
     $6::text::integer[], $7::text::text[], $8::text::boolean[], $9::text::text[], $10::boolean, $11::text, $12::integer,
     $13::text::smallint[], $14::text::bigint[], $15::text::bigint[]) as answer`,
-  payloads: `select apart.id, apart.body from unnest($1::text::text[]) as portion (ids)
-    cross join lateral holdfast.read_payloads(portion.ids::uuid[]) as apart`,
   wasFinished: 'select token, finished from holdfast.was_finished($1::text::bigint[])',
   heartbeat: 'select * from holdfast.heartbeat($1::uuid, $2::text::bigint[], $3::text::json, $4::integer)',
   report: 'select holdfast.report($1::uuid, $2::text::json, $3::integer)',

@@ -81,8 +81,8 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a worker that is gone claims',
     file: 'cycle.sql',
-    find: "  if not v_alive then return 'd' || v_settled; end if;\n",
-    replace: '',
+    find: 'if not v_alive or p_queue is null then',
+    replace: 'if p_queue is null then',
     caughtBy: ['a retired worker claims nothing and is not alive'],
   },
   {
@@ -134,6 +134,13 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     find: "array_agg(case when fresh.kind = 'release' then fresh.due_at else v_now + fresh.delay end)",
     replace: 'array_agg(v_now + coalesce(fresh.delay, 0))',
     caughtBy: ['a released job stands where it stood'],
+  },
+  {
+    name: 'large payloads come in any order',
+    file: 'cycle.sql',
+    find: 'any (v_claimed.apart) order by payload.id',
+    replace: 'any (v_claimed.apart) order by payload.id desc',
+    caughtBy: ['each job gets its own payload, however large and in whatever order'],
   },
   {
     name: 'a suspect goes to the lane of its priority',

@@ -171,8 +171,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'the payload is changed on the way',
     from: 'failures.md 16: JSON that is not what was given',
     file: 'src/worker/execute.ts',
-    find: 'JSON.parse(attempt.job.payload)',
-    replace: 'JSON.parse(attempt.job.payload.replace(\'"deaf":true\', \'"deaf":false\'))',
+    find: 'JSON.parse(job.payload)',
+    replace: 'JSON.parse(job.payload.replace(\'"deaf":true\', \'"deaf":false\'))',
   },
   // ── unique keys ────────────────────────────────────────────────────────────
   {

@@ -121,7 +121,7 @@ create index on holdfast.lease (queue);`,
     'facts text, payload text, load integer',
   )
 
-  edit.text('statements.js', '    payloads: ', `    cycleNamed: \`${CALL_NAMED}\`,\n    payloads: `)
+  edit.text('statements.js', '    wasFinished: ', `    cycleNamed: \`${CALL_NAMED}\`,\n    wasFinished: `)
   edit.text(
     'sql-store.js',
     'apply: parts.migrate, clock, random });\n',
@@ -147,10 +147,10 @@ const PARAMETERS = `p_worker uuid, p_leases bigint[], p_masks text[], p_kinds te
 const CYCLE_NAMED = `-- As holdfast.cycle, and its leases say which program claimed them.
 create function holdfast.cycle_named(
   ${PARAMETERS}
-) returns text language plpgsql as $$
+) returns setof text language plpgsql as $$
 begin
   perform set_config('rehearsal.claimed_by', 'next', true);
-  return holdfast.cycle(${PARAMETERS.replaceAll(/(p_\w+) [\w[\]]+/g, '$1')});
+  return query select holdfast.cycle(${PARAMETERS.replaceAll(/(p_\w+) [\w[\]]+/g, '$1')});
 end $$;
 `
 

@@ -26,12 +26,15 @@ end $$;
 -- claim, under a lease of its own. p_lanes, p_from and p_to say where to look: in which lanes, from which rank on and up to
 -- which rank, exclusive; a lane may be listed several times.
 --
--- Returns how much it has seen, and the leases as holdfast.grant_lease writes them, each behind U+001C:
+-- apart: the claimed jobs whose payloads are in the table payload; null if there are none.
+-- answer: how much it has seen, and the leases as holdfast.grant_lease writes them, each behind U+001C:
 --   .  nothing is left there that is not locked by somebody else
 --   +  there may be more
 --   -  it did not look: the queue is paused
-create function holdfast.claim(p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[])
-returns text language plpgsql as $$
+create function holdfast.claim(
+  p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[],
+  out answer text, out apart uuid[]
+) language plpgsql as $$
 declare
   v_now bigint;
   v_lanes smallint[];
@@ -39,9 +42,12 @@ declare
   v_highs bigint[];
   v_locked record;
   v_taken record;
-  v_answer text;
 begin
-  if p_limit < 1 or not holdfast.queue_is_open(p_queue) then return '-'; end if;
+  if p_limit < 1 or not holdfast.queue_is_open(p_queue) then
+    answer := '-';
+    return;
+  end if;
+  answer := '.';
   v_now := holdfast.now_ms();
   -- Most lanes are empty, and a look at each is cheap. If only one has jobs, it is read once, with the whole limit.
   select array_agg(here.lane), array_agg(here.low), array_agg(here.high) into v_lanes, v_lows, v_highs
@@ -51,11 +57,12 @@ begin
     where ready.queue = p_queue and ready.lane = here.lane and ready.rank >= here.low and ready.rank < here.high
     order by ready.rank, ready.id limit 1
   ) as first;
-  if v_lanes is null then return '.'; end if;
+  if v_lanes is null then return; end if;
   if cardinality(v_lanes) = 1 and v_lanes[1] <> 10 then
     select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
-      string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed, bool_or(job.payload = '') as apart,
-      min(job.name) as first_name, max(job.name) as last_name
+      string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed,
+      array_agg(job.id) filter (where job.payload = '') as apart, min(job.name) as first_name,
+      max(job.name) as last_name
     into v_taken
     from (
       select ready.ctid as place, ready.id, ready.name, ready.unique_key is not null as keyed,
@@ -69,19 +76,21 @@ begin
       order by ready.rank, ready.id limit p_limit
       for update skip locked
     ) as job;
-    if v_taken.ids is null then return '.'; end if;
-    return case when cardinality(v_taken.ids) < p_limit then E'.\x1c' else E'+\x1c' end
+    if v_taken.ids is null then return; end if;
+    answer := case when cardinality(v_taken.ids) < p_limit then E'.\x1c' else E'+\x1c' end
       || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs, v_taken.payloads,
-        v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
+        v_taken.keyed, v_taken.apart is not null, v_taken.first_name, v_taken.last_name);
+    apart := v_taken.apart;
+    return;
   end if;
 
   select * into strict v_locked from holdfast.lock_by_rank(p_queue, p_limit, v_lanes, v_lows, v_highs);
-  v_answer := case when v_locked.more then '+' else '.' end;
+  if v_locked.more then answer := '+'; end if;
   for v_taken in
     select array_agg(job.place order by job.rank, job.id) as places, array_agg(job.id order by job.rank, job.id) as ids,
       string_agg(job.job, ',' order by job.rank, job.id) as jobs,
       string_agg(job.payload, E'\x1e' order by job.rank, job.id) as payloads, bool_or(job.keyed) as keyed,
-      bool_or(job.payload = '') as apart, min(job.name) as first_name, max(job.name) as last_name
+      array_agg(job.id) filter (where job.payload = '') as apart, min(job.name) as first_name, max(job.name) as last_name
     from (
       select ready.ctid as place, ready.id, ready.lane, ready.rank, ready.name, ready.unique_key is not null as keyed,
         coalesce(ready.payload, '') as payload,
@@ -91,10 +100,10 @@ begin
     ) as job
     group by job.lane = 10
   loop
-    v_answer := v_answer || E'\x1c' || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids,
-      v_taken.jobs, v_taken.payloads, v_taken.keyed, v_taken.apart, v_taken.first_name, v_taken.last_name);
+    answer := answer || E'\x1c' || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids,
+      v_taken.jobs, v_taken.payloads, v_taken.keyed, v_taken.apart is not null, v_taken.first_name, v_taken.last_name);
+    apart := apart || v_taken.apart;
   end loop;
-  return v_answer;
 end $$;
 
 -- Locks the jobs of lowest rank among several lanes, at most one of them a suspect. more: there may be more jobs to lock.

@@ -1,6 +1,8 @@
 -- Settles, then claims, so that the claim can take what the settle released. Either part may be left out (p_leases or
--- p_queue null). Returns one text: 'a' if the worker is alive, otherwise 'd', followed by the answer of holdfast.settle, and
--- behind U+001C the answer of holdfast.claim.
+-- p_queue null). The first row is 'a' if the worker is alive, otherwise 'd', followed by the answer of holdfast.settle, and
+-- behind U+001C the answer of holdfast.claim. Each further row is the payload of a claimed job that has it in the table
+-- payload, in order of id. Payloads in the first row cost the server twice as much at 8 KB, and a second statement for them
+-- waits for a client that is busy with the jobs before.
 --
 -- A call that only claims does not wait for the disk. If the server crashes in the next moments, the claim never happened
 -- and its jobs start again, which at-least-once allows. Its token is never used again, see holdfast.skip_lost_tokens. Only
@@ -9,11 +11,13 @@ create function holdfast.cycle(
   p_worker uuid, p_leases bigint[], p_masks text[], p_kinds text[], p_delays bigint[], p_run_ms integer[],
   p_details text[], p_dropped boolean[], p_records text[], p_forget boolean, p_queue text, p_limit integer,
   p_lanes smallint[], p_from bigint[], p_to bigint[]
-) returns text language plpgsql
+) returns setof text language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_alive boolean;
   v_settled text := '';
+  v_claimed record;
+  v_found integer;
 begin
   if p_leases is null and current_setting('synchronous_commit') = 'on' then
     perform set_config('synchronous_commit', 'off', true);
@@ -24,11 +28,20 @@ begin
     v_settled := holdfast.settle(p_worker, p_leases, p_masks, p_kinds, p_delays, p_run_ms, p_details, p_dropped, p_records,
       p_forget);
   end if;
-  if not v_alive then return 'd' || v_settled; end if;
-  if p_queue is null then return 'a' || v_settled; end if;
+  if not v_alive or p_queue is null then
+    return next case when v_alive then 'a' else 'd' end || v_settled;
+    return;
+  end if;
   perform from holdfast.server_up;
   if not found then perform holdfast.skip_lost_tokens(); end if;
-  return 'a' || v_settled || E'\x1c' || holdfast.claim(p_worker, p_queue, p_limit, p_lanes, p_from, p_to);
+  v_claimed := holdfast.claim(p_worker, p_queue, p_limit, p_lanes, p_from, p_to);
+  return next 'a' || v_settled || E'\x1c' || v_claimed.answer;
+  if v_claimed.apart is null then return; end if;
+  return query select payload.body from holdfast.payload as payload where payload.id = any (v_claimed.apart) order by payload.id;
+  get diagnostics v_found = row_count;
+  if v_found <> cardinality(v_claimed.apart) then
+    raise exception 'claimed % jobs with large payloads, but found % payloads', cardinality(v_claimed.apart), v_found;
+  end if;
 end $$;
 
 -- Runs once after each crash of the server, before the first claim or before the first answer about a lease that is gone.

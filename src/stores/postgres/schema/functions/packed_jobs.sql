@@ -58,13 +58,6 @@ create function holdfast.bits(p_mask varbit) returns integer language sql immuta
   select length(replace(p_mask::text, '0', ''))
 $$;
 
--- Payloads from the table payload. A function, so that the plan does not depend on statistics.
-create function holdfast.read_payloads(p_ids uuid[]) returns table (id uuid, body text) language plpgsql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
-begin
-  return query select apart.id, apart.body from holdfast.payload as apart where apart.id = any (p_ids);
-end $$;
-
 create function holdfast.delete_payloads(p_ids uuid[]) returns void language plpgsql as $$
 begin
   delete from holdfast.payload as apart where apart.id = any (p_ids);
