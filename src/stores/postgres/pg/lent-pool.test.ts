@@ -17,7 +17,9 @@ beforeEach(async () => {
   database = await freshDatabase(sharedPostgres(18))
   pool = new pg.Pool({ connectionString: database.url, max: 2, application_name: 'theirs' })
   // The end of a pool does not wait for the server's: the database may be dropped under a connection that is on its way out.
+  // The pool tells of it as well, if the connection is idle.
   pool.on('connect', (client) => client.on('error', ignore))
+  pool.on('error', ignore)
   notices = []
 })
 
