@@ -60,7 +60,7 @@ function print(told: KillReport): void {
     ['stale settles refused', told.staleSettlesRefused],
     ['rules broken, stale settles accepted', told.violations.length],
     ['completed without exactly one fenced effect', told.badEffects],
-    ['handlers run once more than needed', told.repeatedEffects],
+    ['runs that no attempt counts', told.repeatedEffects],
     // A store that keeps no moves does not tell when a job was rescued, nor when it was claimed again.
     ...(told.rescued === null ? [] : recoveries),
   ]

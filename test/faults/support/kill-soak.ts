@@ -79,7 +79,7 @@ export interface KillReport {
   readonly violations: readonly string[]
   /** Completed jobs without exactly one effect that carries the token of their completion. */
   readonly badEffects: number
-  /** Handlers that ran once more than was needed. */
+  /** Runs of completed jobs that their attempts do not count: before a crash, or before a `replace` that started again from zero. */
   readonly repeatedEffects: number
   /**
    * Of each job that a victim held: until it ran or was finished elsewhere, in ms, less what its crashes before cost.
