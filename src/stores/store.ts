@@ -53,7 +53,8 @@ export interface Store {
   enqueue(flush: Flush): Promise<readonly EnqueueAnswer[]>
   /**
    * Makes an incarnation known; it lives until its lease expires and a rescue finds it, or until it retires. `atOnce`:
-   * see "Starts" above; without it, every job that the worker holds may be running.
+   * see "Starts" above; without it, every job that the worker holds may be running. Registering again renews the lease
+   * and leaves that number as it is: the call may be a repeat that arrives after heartbeats.
    */
   register(worker: WorkerId, leaseMs: number, atOnce?: number): Promise<void>
   /** Forgets the incarnation. Leases it still holds become rescuable at once. */
@@ -89,6 +90,8 @@ export const LONGEST_START_MS = 10_000
 export const SLOW_WORKER = 'slow-worker'
 /** How long a store remembers a flush: far longer than any client keeps repeating one. */
 export const FLUSH_MEMORY_MS = 600_000
+/** A request that has not reached the store this long after its caller gave it up never will. */
+export const LATEST_ARRIVAL_MS = 600_000
 /** The most jobs in one flush, one claim or one settle. */
 export const MAX_BATCH = 1_000
 /** The most log lines kept of one job; the oldest go first. */
@@ -171,6 +174,11 @@ export interface HeartbeatRequest {
   readonly heard?: readonly LeasePosition[]
   /** Replaces the number given to `register`, from this call on. Unchanged if missing. */
   readonly atOnce?: number
+  /**
+   * Number of this heartbeat, greater than that of every heartbeat which the incarnation sent before. `atOnce` is ignored
+   * if a heartbeat with a greater number was there first: requests may arrive late and in any order.
+   */
+  readonly nth?: number
 }
 
 export interface LeasePosition {

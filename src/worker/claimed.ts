@@ -98,8 +98,7 @@ export class Claimed {
   #mayStart({ askedMs }: Attempt, before: number, nowMs: number): boolean {
     const session = this.#session()
     if (!session.mayStart(askedMs)) return false
-    const unknown = session.unknownJobs
-    return this.#gate.allows(before + unknown, unknown === 0 && !this.backlog.gathers, nowMs)
+    return this.#gate.allows(before, session.unknownJobs, !this.backlog.gathers, nowMs)
   }
 
   /** It is started, or concluded without that. */
@@ -119,7 +118,10 @@ export class Claimed {
 
   /** For the session. */
   readonly atOnce = {
-    sending: (): number => this.#gate.sending(this.#out + (this.backlog.gathers ? this.backlog.size : 0)),
+    sending: (): number => {
+      const open = this.#out + (this.backlog.gathers ? this.backlog.size : 0)
+      return this.#gate.sending(open, this.#session().unknownJobs)
+    },
     answered: (sent: number): void => this.#gate.answered(sent),
   }
 }

@@ -8,15 +8,16 @@ import type { Core } from '../client/core.ts'
 import { isLasting, isRefusal } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import { Bell } from '../std/bell.ts'
-import type {
-  CancelNotice,
-  ClaimRequest,
-  Lease,
-  LeasePosition,
-  Pulse,
-  Report,
-  SettleAnswer,
-  SettleRequest,
+import {
+  LATEST_ARRIVAL_MS,
+  type CancelNotice,
+  type ClaimRequest,
+  type Lease,
+  type LeasePosition,
+  type Pulse,
+  type Report,
+  type SettleAnswer,
+  type SettleRequest,
 } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
 import { EarlyNews } from './early-news.ts'
@@ -66,6 +67,8 @@ export class Session {
   #sureUntilMs = 0
   /** When the newest heartbeat that was answered had been sent. */
   #lastBeatMs = 0
+  /** Heartbeats sent so far. */
+  #beats = 0
   readonly #startWindow: StartWindow
   /** Renews the lease while this loop is blocked, where the store can. */
   #pulse: Pulse | null = null
@@ -76,7 +79,7 @@ export class Session {
   #renewing: Promise<void> | undefined
   /** Cancels that took effect, as far as the store has not answered that it knows. */
   #heard: readonly LeasePosition[] = []
-  /** Claims whose answer was lost: there may be leases of so many jobs that this process knows nothing of. */
+  /** Claims without an answer, and when they were given up. Each may lease so many jobs that this process knows nothing of. */
   #lostClaims: readonly { readonly jobs: number; readonly atMs: number }[] = []
   /** Leases that this process knows of, with how many of their settles are still unanswered. */
   readonly #known = new Map<Token, number>()
@@ -118,12 +121,8 @@ export class Session {
     return isFresh
   }
 
-  /** Jobs that may be leased to this worker without its knowing: at most so many. */
+  /** Most jobs that may be leased to this worker without its knowledge. */
   get unknownJobs(): number {
-    if (this.#lostClaims.length === 0) return 0
-    const oldestMs = this.#now() - this.#provenMs
-    if (this.#strangers.size === 0 && this.#lastBeatMs > oldestMs)
-      this.#lostClaims = this.#lostClaims.filter(({ atMs }) => atMs > oldestMs)
     return this.#lostClaims.reduce((sum, { jobs }) => sum + jobs, 0)
   }
 
@@ -280,7 +279,8 @@ export class Session {
     const strangers = this.#provenStrangers(sentMs)
     const heard = this.#heard
     const most = atOnce?.sending()
-    const request = { worker, strangers, heard, ...(most === undefined ? {} : { atOnce: most }) }
+    const nth = ++this.#beats
+    const request = { worker, strangers, heard, nth, ...(most === undefined ? {} : { atOnce: most }) }
     const answer = await call('send a heartbeat', (store) => store.heartbeat(request))
     if (worker !== this.#worker) return
     if (!answer.alive) return this.#die(worker)
@@ -289,6 +289,7 @@ export class Session {
     this.#startWindow.answered(this.#now() - sentMs)
     this.#renewed(sentMs)
     this.#noteStrangers(answer.tokens, sentMs)
+    this.#forgetLostClaims(sentMs)
     this.#noteLost(openBefore, answer.tokens)
     this.#heard = this.#heard.filter((notice) => !heard.includes(notice))
     for (const notice of answer.cancelled) this.#noteCancel(notice)
@@ -325,6 +326,15 @@ export class Session {
     const unknown = new Set(tokens.filter((token) => !this.#known.has(token)))
     for (const token of this.#strangers.keys()) if (!unknown.has(token)) this.#strangers.delete(token)
     for (const token of unknown) if (!this.#strangers.has(token)) this.#strangers.set(token, nowMs)
+  }
+
+  /**
+   * A claim may reach the store long after it was given up. It is forgotten only after a heartbeat that was sent when the
+   * claim could no longer arrive found no lease that this process does not know.
+   */
+  #forgetLostClaims(sentMs: number): void {
+    if (this.#lostClaims.length === 0 || this.#strangers.size > 0) return
+    this.#lostClaims = this.#lostClaims.filter(({ atMs }) => sentMs - atMs < LATEST_ARRIVAL_MS)
   }
 
   /** Seen for longer than any claim may take to answer: nobody will ever come to know these. */

@@ -37,24 +37,30 @@ export class StartGate {
     return this.#stalledSinceMs !== undefined
   }
 
-  /** Whether a job may start that so many open ones stand before. `paced`: waiting a moment makes room. */
-  allows(before: number, paced: boolean, nowMs: number): boolean {
-    this.#peak = Math.max(this.#peak, before + 1)
-    if (before < this.#bound) {
+  /**
+   * Whether a job may start that `before` known open jobs and at most `unknown` others stand before. `paced`: settles make
+   * room in a moment, except among the unknown jobs.
+   */
+  allows(before: number, unknown: number, paced: boolean, nowMs: number): boolean {
+    const needed = before + unknown + 1
+    this.#peak = Math.max(this.#peak, needed)
+    if (needed <= this.#bound) {
       this.#endStall(nowMs)
       return true
     }
     this.#stalledSinceMs ??= nowMs
-    if (!paced) this.#want(before + 1)
+    this.#want(Math.max(this.#slots + unknown, paced ? 0 : needed))
     return false
   }
 
-  /** The number to send now, while so many jobs are open that may have started. */
-  sending(open: number): number {
-    const needed = Math.max(this.#slots, this.#peak, this.#peakBefore, open)
+  /** The number to send now, while `open` known jobs may have started and `unknown` others may be open. */
+  sending(open: number, unknown: number): number {
+    const least = this.#slots + unknown
+    const needed = Math.max(least, this.#peak, this.#peakBefore, open + unknown)
     this.#peakBefore = this.#peak
     this.#peak = 0
-    this.#wanted = this.#wanted > this.#bound ? this.#wanted : Math.min(this.#wanted, needed)
+    const wanted = this.#wanted > this.#bound ? this.#wanted : Math.min(this.#wanted, needed)
+    this.#wanted = Math.max(wanted, least)
     this.#bound = Math.min(this.#bound, this.#wanted)
     return this.#wanted
   }

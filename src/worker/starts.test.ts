@@ -1,8 +1,8 @@
 /** What must not start does not, however late the worker hears of it; and which jobs a lost worker may have started. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { alone, busy, deferred, letPromisesRun, VirtualWorld } from '../../test/support/virtual.ts'
-import type { CycleRequest, HeartbeatRequest } from '../stores/store.ts'
+import { alone, busy, deferred, letPromisesRun, VirtualWorld, type Line } from '../../test/support/virtual.ts'
+import { LATEST_ARRIVAL_MS, type CycleRequest, type HeartbeatRequest } from '../stores/store.ts'
 
 interface Sent {
   readonly method: string
@@ -13,6 +13,10 @@ const claims = ({ method, args }: Sent): boolean =>
   method === 'cycle' && (args[0] as CycleRequest).claim !== null
 const settles = ({ method, args }: Sent): boolean =>
   method === 'cycle' && (args[0] as CycleRequest).settle.length > 0
+
+/** How many jobs it can have started, as each heartbeat said. */
+const sentNumbers = (line: Line): number[] =>
+  line.callsTo('heartbeat').flatMap(({ args }) => (args[0] as HeartbeatRequest).atOnce ?? [])
 
 /** A worker whose claim is under way: the store has answered it, and the answer is held back. */
 async function claiming() {
@@ -209,14 +213,90 @@ describe('the number of jobs that a worker may have started', () => {
     const job = hf.job({ name: 'job', run: () => busy(clock, 1) })
     await job.enqueueMany(Array.from({ length: 1_000 }, () => undefined))
     await hf.work({ concurrency: 4 })
-    const sent = (): number[] =>
-      line.callsTo('heartbeat').flatMap(({ args }) => (args[0] as HeartbeatRequest).atOnce ?? [])
     await world.until(() => told.of('job.completed').length === 1_000)
     expect(line.callsTo('register')[0]?.args[2]).toBe(4)
-    const most = Math.max(...sent())
+    const most = Math.max(...sentNumbers(line))
     expect(most).toBeGreaterThan(6)
     await world.advance(60_000)
-    expect(sent().at(-1)).toBe(4)
+    expect(sentNumbers(line).at(-1)).toBe(4)
+  })
+})
+
+/** A worker with two slots whose jobs never end. */
+async function twoSlots() {
+  const world = new VirtualWorld()
+  const victim = world.process()
+  const { line } = victim
+  line.losesHints = true
+  const ran: string[] = []
+  const job = victim.hf.job({
+    name: 'job',
+    run: ({ job: { id } }) => {
+      ran.push(id)
+      return new Promise(() => undefined)
+    },
+  })
+  await victim.hf.work({ concurrency: 2 })
+  /** Has a claim given up whose request is on its way for long. Returns how to let it arrive: it takes two jobs. */
+  const giveUpClaim = async () => {
+    const request = line.hold(claims, 'request')
+    await world.until(() => request.held() === 1)
+    await world.advance(5_000)
+    return async (): Promise<void> => {
+      const { ids } = await job.enqueueMany([undefined, undefined])
+      request.open()
+      await letPromisesRun()
+      for (const id of ids) expect(await world.record(id)).toMatchObject({ state: 'running' })
+    }
+  }
+  const die = async (): Promise<void> => {
+    victim.kill()
+    const survivor = world.process()
+    survivor.hf.job({ name: 'job', run: () => undefined })
+    await survivor.hf.work()
+    await world.until(() => survivor.told.of('worker.lost').length === 1)
+  }
+  return { world, line, job, ran, giveUpClaim, die }
+}
+
+describe('a claim that reaches the store after the worker gave it up', () => {
+  test('does not hide the jobs that the worker starts later: each is a suspect if the worker dies', async () => {
+    const { world, line, job, ran, giveUpClaim, die } = await twoSlots()
+    const arrive = await giveUpClaim()
+    // None of the heartbeats that are answered meanwhile finds a lease.
+    const beats = line.callsTo('heartbeat').length
+    await world.until(() => line.callsTo('heartbeat').length === beats + 5)
+    await arrive()
+    const { ids } = await job.enqueueMany([undefined, undefined])
+    await world.until(() => ran.length === 2)
+    expect(ran).toEqual(ids)
+    await die()
+    for (const id of ran) expect(await world.record(id)).toMatchObject({ crashes: 1 })
+  })
+
+  test('is counted until it can no longer arrive', async () => {
+    const { world, line, giveUpClaim } = await twoSlots()
+    await giveUpClaim()
+    await world.advance(LATEST_ARRIVAL_MS - 5_000)
+    expect(sentNumbers(line).at(-1)).toBe(4)
+    await world.advance(30_000)
+    expect(sentNumbers(line).at(-1)).toBe(2)
+  })
+})
+
+describe('a heartbeat that reaches the store after a later one', () => {
+  test('does not lower the number: each job that was started is a suspect if the worker dies', async () => {
+    const { world, line, job, ran, giveUpClaim, die } = await twoSlots()
+    const late = line.hold('heartbeat', 'request')
+    await world.until(() => late.held() === 1)
+    const arrive = await giveUpClaim()
+    await arrive()
+    await job.enqueueMany([undefined, undefined])
+    await world.until(() => ran.length === 2)
+    late.open()
+    await letPromisesRun()
+    await die()
+    for (const id of ran) expect(await world.record(id)).toMatchObject({ crashes: 1 })
   })
 })
 

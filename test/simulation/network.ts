@@ -142,11 +142,11 @@ export function remoteStore(
         () => real.enqueue(flush),
         (jobs) => ({ kind: 'enqueue', jobs }),
       ),
-    register: (worker, leaseMs) =>
+    register: (worker, leaseMs, atOnce) =>
       network.call(
         from,
         { kind: 'register', worker, leaseMs },
-        () => told(real.register(worker, leaseMs), () => recorder.lease('registered', worker)),
+        () => told(real.register(worker, leaseMs, atOnce), () => recorder.lease('registered', worker)),
         () => ({ kind: 'register' }),
       ),
     retire: (worker) =>

@@ -57,6 +57,15 @@ export const leasesTopic: Topic = {
       assert.deepEqual(await harness.rescue(), { workers: [], jobs: [] }, 'it is renewed')
       assert.equal(await harness.settle(held, COMPLETED), 'written')
     },
+    'a claim does not renew its worker, not even the first from a queue': async (harness) => {
+      const worker = await harness.worker()
+      await harness.store.heartbeat({ worker, strangers: [], nth: 1, atOnce: 5 })
+      await harness.advance(MOST_OF_LEASE_MS)
+      const { id } = await harness.put()
+      assert.deepEqual(await harness.claimIds(worker), [id])
+      await harness.advance(LEASE_MS - MOST_OF_LEASE_MS + SECOND_MS)
+      assert.deepEqual(idsOf((await harness.rescue()).jobs), [id])
+    },
     'each worker expires by the lease that it registered with': async (harness) => {
       await harness.enqueue(newJobs(2))
       const brief = await harness.worker(LEASE_MS)

@@ -96,6 +96,16 @@ export const suspectsTopic: Topic = {
       await harness.store.heartbeat({ worker: other.worker, strangers: [], atOnce: 1 })
       assert.equal(toScheduled(await harness.lose(other.worker)).length, 1)
     },
+    'a heartbeat that arrives after a later one leaves the number as it is': async (harness) => {
+      const { worker, held } = await holding(harness, 1, 4)
+      const beat = (nth: number, atOnce: number) =>
+        harness.store.heartbeat({ worker, strangers: [], nth, atOnce })
+      await beat(2, 4)
+      await beat(3, 3)
+      const late = await beat(1, 1)
+      assert.deepEqual(late.tokens, [held[0]?.token], 'it is answered like any other')
+      sameIds(toScheduled(await harness.lose(worker)), held.slice(0, 3).map(idOf), 'as the latest said')
+    },
     'each worker has its own number, and one that gave none may have run all': async (harness) => {
       const strict = await holding(harness, 1, 3)
       await harness.enqueue(newJobs(3))
@@ -104,10 +114,11 @@ export const suspectsTopic: Topic = {
       const answer = await harness.lose(strict.worker, unknown)
       sameIds(toScheduled(answer), [...strict.held.slice(0, 1).map(idOf), ...ids], 'one and all')
     },
-    'registering again replaces the number': async (harness) => {
-      const { worker, held } = await holding(harness, 5, 3)
+    'registering again leaves the number as it is': async (harness) => {
+      const { worker, held } = await holding(harness, 1, 3)
+      await harness.store.heartbeat({ worker, strangers: [], atOnce: 2 })
       await harness.store.register(worker, LEASE_MS, 1)
-      sameIds(toReady(await harness.lose(worker)), held.slice(1).map(idOf), 'all but one')
+      sameIds(toScheduled(await harness.lose(worker)), held.slice(0, 2).map(idOf), 'as the heartbeat said')
     },
     'jobs that a retired worker still holds may all have been running': async (harness) => {
       const { worker, held } = await holding(harness, 1, 3)

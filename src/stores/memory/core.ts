@@ -170,7 +170,11 @@ export function heartbeat(state: MemoryState, request: HeartbeatRequest): Heartb
   const worker = state.leases.workers.get(request.worker)
   if (worker === undefined) return { alive: false, tokens: [], cancelled: [], paused: [] }
   worker.expiresAt = state.now() + worker.leaseMs
-  worker.atOnce = request.atOnce ?? worker.atOnce
+  const { nth = worker.nth, atOnce = worker.atOnce } = request
+  if (nth >= worker.nth) {
+    worker.nth = nth
+    worker.atOnce = atOnce
+  }
   for (const { token, position } of request.heard ?? []) {
     const entry = state.leases.openAt(request.worker, token, position)
     if (typeof entry === 'object' && entry.cancel !== null) entry.cancel = { ...entry.cancel, heard: true }

@@ -3,10 +3,12 @@ import type { Token, WorkerId } from '../../job/ids.ts'
 import type { Entry, LeaseEntry } from './entry.ts'
 
 interface WorkerEntry {
-  readonly leaseMs: number
+  leaseMs: number
   expiresAt: number
   /** How many of its open jobs can be running, as it promised; null if it promised nothing. */
   atOnce: number | null
+  /** Greatest number of a heartbeat so far. */
+  nth: number
 }
 
 export class Leases {

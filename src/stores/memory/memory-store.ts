@@ -49,7 +49,9 @@ export function storeOn(state: MemoryState): Store {
     register: (worker, leaseMs, atOnce) =>
       step(() => {
         const expiresAt = state.now() + leaseMs
-        state.leases.workers.set(worker, { leaseMs, expiresAt, atOnce: atOnce ?? null })
+        const known = state.leases.workers.get(worker)
+        if (known !== undefined) Object.assign(known, { leaseMs, expiresAt })
+        else state.leases.workers.set(worker, { leaseMs, expiresAt, atOnce: atOnce ?? null, nth: 0 })
       }),
     retire: (worker) => step(() => void state.leases.workers.delete(worker)),
     cycle: (request) => step(() => cycle(state, request)),

@@ -166,7 +166,7 @@ describe('a rescue', () => {
     const { leases } = await store.cycle({ worker: late, settle: [], claim })
     await other.query('update holdfast.worker set expires_at = 0, lease_ms = 600000 where id = $1', [late])
     await other.query('begin')
-    await other.query('select from holdfast.heartbeat($1, null, null, null)', [late])
+    await other.query('select from holdfast.heartbeat($1, null, null, null, null)', [late])
     const rescued = await store.upkeep.rescue(100)
     await other.query('commit')
     expect(rescued).toEqual({ workers: [], jobs: [] })

@@ -73,10 +73,10 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await executor.query(statements.retire, [worker])
     },
     cycle: (request) => cycle(cycleParts, request),
-    async heartbeat({ worker, strangers, heard = [], atOnce }) {
+    async heartbeat({ worker, strangers, heard = [], atOnce = null, nth = null }) {
       const released = strangers.length === 0 ? null : intArray(strangers)
       const places = heard.map(({ token, position }) => [token, position])
-      const values = [worker, released, places.length === 0 ? null : JSON.stringify(places), atOnce ?? null]
+      const values = [worker, released, places.length === 0 ? null : JSON.stringify(places), atOnce, nth]
       const [row] = await executor.query<HeartbeatRow>(statements.heartbeat, values)
       return readHeartbeat(row)
     },

@@ -13,14 +13,14 @@ const TEXTS = {
   enqueueUnique: 'select holdfast.enqueue_unique($1::text::uuid, $2::text::json) as answers',
   register: `insert into holdfast.worker (id, lease_ms, expires_at, at_once)
     values ($1::uuid, $2::bigint, holdfast.now_ms() + $2::bigint, $3::integer)
-    on conflict (id) do update
-    set lease_ms = excluded.lease_ms, expires_at = excluded.expires_at, at_once = excluded.at_once`,
+    on conflict (id) do update set lease_ms = excluded.lease_ms, expires_at = excluded.expires_at`,
   retire: 'delete from holdfast.worker where id = $1::uuid',
   cycle: `select holdfast.cycle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::bigint[],
     $6::text::integer[], $7::text::text[], $8::text::boolean[], $9::text::text[], $10::boolean, $11::text, $12::integer,
     $13::text::smallint[], $14::text::bigint[], $15::text::bigint[]) as answer`,
   wasFinished: 'select token, finished from holdfast.was_finished($1::text::bigint[])',
-  heartbeat: 'select * from holdfast.heartbeat($1::uuid, $2::text::bigint[], $3::text::json, $4::integer)',
+  heartbeat: `select * from holdfast.heartbeat($1::uuid, $2::text::bigint[], $3::text::json, $4::integer,
+    $5::integer)`,
   report: 'select holdfast.report($1::uuid, $2::text::json, $3::integer)',
   channel: 'select holdfast.channel() as channel',
   promote: 'select * from holdfast.promote($1::integer)',

@@ -79,9 +79,9 @@ export class ShardWorkerCalls implements WorkerCalls {
   }
 
   async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
-    const { worker, strangers, heard = [], atOnce = '' } = request
+    const { worker, strangers, heard = [], atOnce = '', nth = '' } = request
     const places = heard.flatMap(({ token, position }) => [token, position])
-    const args = [worker, atOnce, heard.length, ...places, ...strangers]
+    const args = [worker, atOnce, nth, heard.length, ...places, ...strangers]
     const [alive, tokens, cancels, paused] = await this.#run<HeartbeatRow>(this.#shard, 'heartbeat', args)
     return {
       alive: alive === 1,

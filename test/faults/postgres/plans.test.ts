@@ -148,7 +148,7 @@ describe('with a million ready and a million scheduled jobs', { timeout: 60_000 
   })
 
   test('settling, heartbeat and rescue look at none of the waiting', async () => {
-    await looksAtMost(0, 'select * from holdfast.heartbeat($1, null, null, null)', [worker])
+    await looksAtMost(0, 'select * from holdfast.heartbeat($1, null, null, null, null)', [worker])
     await looksAtMost(0, 'begin; select * from holdfast.lock_crashed(100); rollback')
     const { leases } = await store.cycle({
       worker,

@@ -106,6 +106,13 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     replace: ';',
     caughtBy: ['a rescue in small steps takes every job of a worker that gave no number for a suspect'],
   },
+  {
+    name: 'a heartbeat that arrives late changes the number of starts',
+    file: 'heartbeat.sql',
+    find: 'case when p_nth < worker.nth then',
+    replace: 'case when false then',
+    caughtBy: ['a heartbeat that arrives after a later one leaves the number as it is'],
+  },
   // ── order ──────────────────────────────────────────────────────────────────
   {
     name: 'a claim goes by id',
@@ -129,18 +136,18 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     caughtBy: ['a claim that one priority could fill takes jobs of all priorities in order of rank'],
   },
   {
-    name: 'a release goes to the end of the queue',
-    file: 'settle_each.sql',
-    find: "array_agg(case when fresh.kind = 'release' then fresh.due_at else v_now + fresh.delay end)",
-    replace: 'array_agg(v_now + coalesce(fresh.delay, 0))',
-    caughtBy: ['a released job stands where it stood'],
-  },
-  {
     name: 'large payloads come in any order',
     file: 'cycle.sql',
     find: 'any (v_claimed.apart) order by payload.id',
     replace: 'any (v_claimed.apart) order by payload.id desc',
     caughtBy: ['each job gets its own payload, however large and in whatever order'],
+  },
+  {
+    name: 'a release goes to the end of the queue',
+    file: 'settle_each.sql',
+    find: "array_agg(case when fresh.kind = 'release' then fresh.due_at else v_now + fresh.delay end)",
+    replace: 'array_agg(v_now + coalesce(fresh.delay, 0))',
+    caughtBy: ['a released job stands where it stood'],
   },
   {
     name: 'a suspect goes to the lane of its priority',

@@ -97,6 +97,20 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   },
   // ── rescue ─────────────────────────────────────────────────────────────────
   {
+    name: 'a heartbeat that arrives late changes the number of starts',
+    file: 'heartbeat',
+    find: "local is_late = nth and nth < tonumber(redis.call('HGET', BEATS, worker) or 0)",
+    replace: 'local is_late = false',
+    caughtBy: ['a heartbeat that arrives after a later one leaves the number as it is'],
+  },
+  {
+    name: 'a register that arrives late changes the number of starts',
+    file: 'register',
+    find: "if is_new and ARGV[4] ~= ''",
+    replace: "if ARGV[4] ~= ''",
+    caughtBy: ['registering again leaves the number as it is'],
+  },
+  {
     name: 'a rescue does not check that the worker is still expired',
     file: 'rescue',
     find: 'local is_expired = not expiry or tonumber(expiry) <= now',

@@ -264,6 +264,13 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'return Infinity',
   },
   {
+    name: 'claims without an answer are not counted',
+    from: 'a late claim stands before jobs that were started: their crash is not counted (seed 141, 15 minutes)',
+    file: SESSION,
+    find: 'return this.#lostClaims.reduce((sum, { jobs }) => sum + jobs, 0)',
+    replace: 'return 0',
+  },
+  {
     name: 'the lease is counted from the answer',
     from: "failures.md 5: the worker's deadline must count from when the renewal was sent, less a margin",
     file: SESSION,

@@ -27,6 +27,8 @@ export class ClusterWorkerCalls implements WorkerCalls {
   /** The shards of queues that each worker is known to. */
   readonly #joined = new Map<WorkerId, Set<Shard>>()
   readonly #shardOfToken = new Map<Token, Shard>()
+  /** What the newest heartbeat of each worker said of how many of its jobs can run at once. */
+  readonly #atOnce = new Map<WorkerId, Pick<HeartbeatRequest, 'atOnce' | 'nth'>>()
 
   constructor(run: Run, shards: Shards) {
     this.#run = run
@@ -45,6 +47,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     await Promise.all((await this.#shardsOf(worker)).map((shard) => this.#at(shard).retire(worker)))
     await this.#at(this.#shards.control).retire(worker)
     this.#joined.delete(worker)
+    this.#atOnce.delete(worker)
   }
 
   /** Settles elsewhere come first: what fails there leaves no claim behind that nobody knows of. */
@@ -74,6 +77,8 @@ export class ClusterWorkerCalls implements WorkerCalls {
 
   async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
     const { worker, strangers, heard = [], ...rest } = request
+    const { nth = 0 } = this.#atOnce.get(worker) ?? {}
+    if (rest.atOnce !== undefined && (rest.nth ?? nth) >= nth) this.#atOnce.set(worker, rest)
     const released = await this.#byShard(strangers.map((token) => ({ token })))
     const cancelled = await this.#byShard(heard)
     const shards = await this.#shardsOf(worker)
@@ -130,12 +135,18 @@ export class ClusterWorkerCalls implements WorkerCalls {
     if (joined?.has(shard)) return true
     // A rescue looks there, too, from now on.
     await this.#shards.know([queue])
+    const sent = this.#atOnce.get(worker)
     const [leaseMs, leftMs, atOnce] = await this.#leaseOf(worker, this.#shards.control)
     if (leaseMs === undefined) return false
     const bound = atOnce === '' ? undefined : Number(atOnce)
-    await this.#at(shard).register(worker, leaseMs, bound, Number(leftMs))
+    await this.#at(shard).register(worker, leaseMs, sent?.atOnce ?? bound, Number(leftMs))
     joined = this.#joined.get(worker) ?? new Set()
     this.#joined.set(worker, joined.add(shard))
+    // A heartbeat that was sent since control was asked may have raised the number, and does not know this shard. Without
+    // one this must not renew: the worker would be alive here for longer than elsewhere.
+    const newest = this.#atOnce.get(worker)
+    if (newest !== undefined && newest !== sent)
+      await this.#at(shard).heartbeat({ worker, strangers: [], ...newest })
     return true
   }
 

@@ -10,6 +10,7 @@ for _, worker in ipairs(redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', now)) do
   if (#ARGV == 0 or meant[worker]) and #tokens_of(worker) == 0 then
     redis.call('ZREM', EXPIRY, worker)
     redis.call('HDEL', AT_ONCE, worker)
+    redis.call('HDEL', BEATS, worker)
     if redis.call('HDEL', WORKERS, worker) == 1 then forgotten[#forgotten + 1] = worker end
   end
 end

@@ -1,8 +1,8 @@
 -- Uses: jobs, waiting, by_id, final, leases, release.
 -- Renews a registered worker, notes the cancels that took effect in it, and releases leases whose claim it got no answer to
 -- ("strangers").
--- ARGV: worker, how many of its jobs can run at once (empty: as before), how many cancels took effect, token and position of
---       each, then the tokens of strangers.
+-- ARGV: worker, how many of its jobs can run at once (empty: as before), the number of this heartbeat (empty: none), how many
+--       cancels took effect, token and position of each, then the tokens of strangers.
 -- Answers: 1 if the worker is registered, its tokens, the token, position and reason (JSON) of each cancel that has not taken
 --       effect yet, and the paused queues.
 write_though_full()
@@ -10,10 +10,14 @@ local worker = ARGV[1]
 local lease_ms = redis.call('HGET', WORKERS, worker)
 if not lease_ms then return { 0, {}, {}, {} } end
 redis.call('ZADD', EXPIRY, now + tonumber(lease_ms), worker)
-if ARGV[2] ~= '' then redis.call('HSET', AT_ONCE, worker, ARGV[2]) end
+-- A heartbeat that comes after a later one tells what was true before.
+local nth = tonumber(ARGV[3])
+local is_late = nth and nth < tonumber(redis.call('HGET', BEATS, worker) or 0)
+if nth and not is_late then redis.call('HSET', BEATS, worker, nth) end
+if ARGV[2] ~= '' and not is_late then redis.call('HSET', AT_ONCE, worker, ARGV[2]) end
 
-local strangers = 4 + 2 * tonumber(ARGV[3])
-for index = 4, strangers - 1, 2 do
+local strangers = 5 + 2 * tonumber(ARGV[4])
+for index = 5, strangers - 1, 2 do
   local lease, position = lease_of(ARGV[index]), tonumber(ARGV[index + 1])
   if lease and lease.worker == worker and is_position(lease, position) and not is_settled(lease, position) then
     local id = id_at(lease, position)

@@ -3,6 +3,7 @@
 --   mask     token -> a 1 for each settled position; only while some are settled and some are open
 --   leases   "worker token", to find the leases of a worker
 --   at_once  worker -> how many of its open jobs can be running, in the order of their claims; absent: all of them
+--   beats    worker -> the greatest number of a heartbeat so far
 --   revoked  token -> when it was revoked, or settled long after its claim, and the mask it had
 --   gaps     from -> to: token times after `from` and up to `to` that were never handed out here, see takeover.lua
 -- A token is a token time (the server's clock in units of 125 µs, and greater than the last one) times 512, plus a counter of

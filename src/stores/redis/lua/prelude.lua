@@ -8,7 +8,8 @@ local now = math.floor(now_us / 1000)
 
 local JOBS, PAST, ATTEMPTS, ENDS = B .. 'jobs', B .. 'past', B .. 'attempts', B .. 'ends'
 local BATCH, MASK, LEASES, REVOKED = B .. 'batch', B .. 'mask', B .. 'leases', B .. 'revoked'
-local WORKERS, EXPIRY, AT_ONCE, COUNTS = B .. 'workers', B .. 'expiry', B .. 'at_once', B .. 'counts'
+local WORKERS, EXPIRY, AT_ONCE, BEATS = B .. 'workers', B .. 'expiry', B .. 'at_once', B .. 'beats'
+local COUNTS = B .. 'counts'
 local CANCELS, HEARD = B .. 'cancels', B .. 'heard'
 local UNIQUE, KEYED, SENDERS, QUEUES, PAUSED = B .. 'unique', B .. 'keyed', B .. 'senders', B .. 'queues', B .. 'paused'
 -- One for all shards of a prefix.

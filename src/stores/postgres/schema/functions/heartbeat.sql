@@ -1,13 +1,14 @@
 -- Renews a worker's registration, releases the leases that it does not know (p_strangers), and returns all leases in its
 -- name, the requested cancels that it has not reported as heard ([token, position, reason]), and the paused queues. alive is
 -- false if the worker was rescued. p_heard lists the cancels that took effect: [[token, position], ...]. p_at_once: see the
--- table worker.
-create function holdfast.heartbeat(p_worker uuid, p_strangers bigint[], p_heard json, p_at_once integer)
+-- table worker; ignored if a heartbeat with a number greater than p_nth was here first.
+create function holdfast.heartbeat(p_worker uuid, p_strangers bigint[], p_heard json, p_at_once integer, p_nth integer)
 returns table (alive boolean, tokens json, cancels json, paused json) language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   update holdfast.worker as worker
-  set expires_at = holdfast.now_ms() + worker.lease_ms, at_once = coalesce(p_at_once, worker.at_once)
+  set expires_at = holdfast.now_ms() + worker.lease_ms, nth = greatest(worker.nth, p_nth),
+    at_once = case when p_nth < worker.nth then worker.at_once else coalesce(p_at_once, worker.at_once) end
   where worker.id = p_worker;
   if not found then
     return query select false, null::json, null::json, null::json;

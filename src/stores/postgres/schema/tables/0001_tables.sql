@@ -75,12 +75,13 @@ create table holdfast.payload (
 alter table holdfast.payload alter body set storage external;
 
 -- Worker incarnations. The heartbeat renews this one row, however many jobs the worker runs. Only the first at_once of its
--- open jobs, in order of token and position, can be running; null: any of them.
+-- open jobs, in order of token and position, can be running; null: any of them. nth: greatest number of a heartbeat so far.
 create table holdfast.worker (
   id uuid primary key,
   lease_ms bigint not null,
   expires_at bigint not null,
-  at_once integer
+  at_once integer,
+  nth integer not null default 0
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- One row per claim: the fence. It is small because every settle rewrites it; what was claimed is in batch.
