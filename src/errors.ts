@@ -49,6 +49,8 @@ export const ERROR_HINTS = {
     'Stop the process that has it open, use another directory, or use PostgreSQL, which several processes can share.',
   HF_STORE_FULL:
     'Give the server more disk or memory, or keep finished jobs for less long; workers lose nothing and try again.',
+  HF_STORE_DAMAGED:
+    'Stop every process that uses the store and copy its directory before you do anything else; then restore a backup.',
   HF_STORE_EVICTS:
     "Set maxmemory-policy to noeviction, or pass allowEviction: true to redisStore() where lost jobs don't matter.",
   HF_INSIDE_TRANSACTION: 'Pass { tx } to what you call inside commit(), or make the call before or after it.',

@@ -45,8 +45,8 @@ export type FromPulseThread =
 
 const FIRST_BACKOFF_MS = 100
 
-/** To be called once, in the thread. */
-export function keepPulses(link: PulseLink): void {
+/** To be called once for each port, in the thread. */
+export function keepPulses(link: PulseLink, port: MessagePort | null = parentPort): void {
   const kept = new Map<number, AbortController>()
   const lent = new Set<MessagePort>()
   const drop = (key: number): void => {
@@ -56,12 +56,13 @@ export function keepPulses(link: PulseLink): void {
   const closeIfUnused = (): void => {
     if (kept.size === 0 && lent.size === 0) void link.close()
   }
-  parentPort?.on('message', (message: ToPulseThread) => {
+  const tell = (message: FromPulseThread): void => port?.postMessage(message)
+  port?.on('message', (message: ToPulseThread) => {
     switch (message.type) {
       case 'keep': {
         const stop = new AbortController()
         kept.set(message.key, stop)
-        void new Keeper(link, message, stop.signal).run()
+        void new Keeper(link, message, stop.signal, tell).run()
         break
       }
       case 'drop':
@@ -69,29 +70,25 @@ export function keepPulses(link: PulseLink): void {
         closeIfUnused()
         break
       case 'lend': {
-        const { port } = message
-        lent.add(port)
-        port.on('close', () => {
-          lent.delete(port)
+        const loan = message.port
+        lent.add(loan)
+        loan.on('close', () => {
+          lent.delete(loan)
           closeIfUnused()
         })
-        if (link.lend === undefined) port.close()
-        else link.lend(port)
+        if (link.lend === undefined) loan.close()
+        else link.lend(loan)
         break
       }
       case 'close':
         for (const key of kept.keys()) drop(key)
-        for (const port of lent) port.close()
+        for (const loan of lent) loan.close()
         // Nothing is left then that would keep the thread.
-        void link.close().then(() => parentPort?.close())
+        void link.close().then(() => port?.close())
         break
     }
   })
   tell({ type: 'ready' })
-}
-
-function tell(message: FromPulseThread): void {
-  parentPort?.postMessage(message)
 }
 
 /** Keeps the lease of one worker, for as long as the main loop turns often enough. */
@@ -101,6 +98,7 @@ class Keeper {
   readonly #leaseMs: number
   readonly #memory: PulseMemory
   readonly #stop: AbortSignal
+  readonly #report: (message: FromPulseThread) => void
   readonly #startedMs = threadMs()
   #backoffMs = FIRST_BACKOFF_MS
   /** What has been said of the block under way. */
@@ -111,7 +109,9 @@ class Keeper {
     link: PulseLink,
     { worker, leaseMs, buffer }: ToPulseThread & { type: 'keep' },
     stop: AbortSignal,
+    report: (message: FromPulseThread) => void,
   ) {
+    this.#report = report
     this.#link = link
     this.#worker = worker
     this.#leaseMs = leaseMs
@@ -148,7 +148,7 @@ class Keeper {
       if (!this.#everWorked && (lasts || sentMs - this.#startedMs > this.#leaseMs)) {
         this.#everWorked = true
         const why = error instanceof Error ? error.message : 'an unknown error'
-        tell({ type: 'useless', why })
+        this.#report({ type: 'useless', why })
       }
       return lasts ? 'try later' : 'try soon'
     }

@@ -7,8 +7,8 @@
  * trusts the main loop for a limited time only: each turn is noted there, and a worker whose loop has not turned for
  * longer than its patience is not renewed.
  */
-import { once } from 'node:events'
-import { MessageChannel, type MessagePort, type Worker as Thread } from 'node:worker_threads'
+import type { EventEmitter } from 'node:events'
+import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import type { WorkerId } from '../../job/ids.ts'
 import { asError, type Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
@@ -17,9 +17,17 @@ import type { Pulse } from '../store.ts'
 import type { FromPulseThread, ToPulseThread } from './keeper.ts'
 import { PulseMemory } from './pulse-memory.ts'
 
+/** What is needed of the thread: a `Worker` has it, and so has a port into a thread that does other things besides. */
+export interface PulseThread extends Pick<EventEmitter, 'on' | 'once'> {
+  postMessage(message: ToPulseThread, transfer?: readonly TransferListItem[]): void
+  /** It is no reason for the process to go on. */
+  unref(): void
+  terminate(): unknown
+}
+
 export interface PulseParts {
   /** Starts the store's thread, or says why there can be none. */
-  readonly thread: (() => Thread) | { readonly missing: string }
+  readonly thread: (() => PulseThread) | { readonly missing: string }
   readonly clock: Clock
   /** Told once of what does not work as well as it could, in a line for people. */
   readonly onNotice: (line: string) => void
@@ -36,7 +44,7 @@ export class Pulses {
   onThread: () => void = () => undefined
   readonly #parts: PulseParts
   readonly #kept = new Map<number, Kept>()
-  #thread: Thread | undefined
+  #thread: PulseThread | undefined
   #startFromMs = -Infinity
   #lastKey = 0
   #closed = false
@@ -94,7 +102,7 @@ export class Pulses {
     this.#kept.clear()
     const thread = this.#thread
     if (thread === undefined) return
-    const ended = once(thread, 'exit')
+    const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
     this.#tell({ type: 'close' })
     const late = (): Error => new Error('the thread did not end')
     await withDeadline(this.#parts.clock, CLOSE_MS, ended, late).catch(() => thread.terminate())

@@ -1,0 +1,64 @@
+/** The statements of `sql/`, by name, on one connection. Each is prepared when it is first used. */
+import { readFileSync } from 'node:fs'
+import type { Database, SqlValue, Statement } from '../driver.ts'
+
+const FILES = ['jobs', 'leases', 'upkeep', 'admin'] as const
+const NAME = /^-- name: (\w+)$/m
+
+/** As the files name their tables; a store in somebody else's database has a prefix of its own. */
+export const PREFIX = 'holdfast_'
+
+export function readSql(file: string, prefix = PREFIX): string {
+  return readFileSync(new URL(`../sql/${file}.sql`, import.meta.url), 'utf8').replaceAll(PREFIX, prefix)
+}
+
+/** Name → text of every statement. */
+export function readStatements(prefix = PREFIX): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  for (const file of FILES) {
+    const [, ...parts] = readSql(file, prefix).split(NAME)
+    for (let at = 0; at < parts.length; at += 2) texts.set(parts[at] ?? '', (parts[at + 1] ?? '').trim())
+  }
+  return texts
+}
+
+export class Db {
+  readonly #database: Database
+  readonly #texts: ReadonlyMap<string, string>
+  readonly #prepared = new Map<string, Statement>()
+
+  constructor(database: Database, texts: ReadonlyMap<string, string>) {
+    this.#database = database
+    this.#texts = texts
+  }
+
+  all<Row>(name: string, ...values: SqlValue[]): Row[] {
+    return this.#statement(name).all(...values) as Row[]
+  }
+
+  get<Row>(name: string, ...values: SqlValue[]): Row | undefined {
+    return this.#statement(name).get(...values) as Row | undefined
+  }
+
+  /** Returns how many rows it changed. */
+  run(name: string, ...values: SqlValue[]): number {
+    return Number(this.#statement(name).run(...values).changes)
+  }
+
+  /** Asserts that it changes one row: a step that misses its job must not be committed. */
+  runOne(name: string, ...values: SqlValue[]): void {
+    const changed = this.run(name, ...values)
+    if (changed !== 1) throw new Error(`The statement ${name} changed ${changed} rows instead of one.`)
+  }
+
+  #statement(name: string): Statement {
+    let statement = this.#prepared.get(name)
+    if (statement === undefined) {
+      const text = this.#texts.get(name)
+      if (text === undefined) throw new Error(`There is no statement ${name}.`)
+      statement = this.#database.prepare(text)
+      this.#prepared.set(name, statement)
+    }
+    return statement
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * The moves that every step of the store is made of. A step runs inside one transaction of one connection, synchronously
+ * from its first read to its last write. There is one path into `ready` and one out of a lease; both keep the counts.
+ */
+import { HoldfastError } from '../../../errors.ts'
+import type { JobId } from '../../../job/ids.ts'
+import type { Due, NewJob } from '../../../job/record.ts'
+import type { FinalState, StoredState } from '../../../job/states.ts'
+import type { UniqueClaim } from '../../../job/unique.ts'
+import type { Clock } from '../../../std/clock.ts'
+import type { Random } from '../../../std/random.ts'
+import type { WakeUp } from '../../store.ts'
+import type { Db } from './db.ts'
+import { jobColumns, jobValues, pastValues, readPast, type JobRow, type Past, type PastRow } from './rows.ts'
+
+/** The processes that share the database. */
+export interface Processes {
+  /** Names this process. */
+  readonly own: string | null
+  /** Whether a process is provably gone, so that its leases need not run out. */
+  isGone(process: string): boolean
+}
+
+export interface EngineParts {
+  readonly db: Db
+  readonly clock: Pick<Clock, 'now'>
+  readonly random: Random
+  readonly processes: Processes
+}
+
+type Counts = Record<StoredState, number>
+
+/** How a job ended, as far as that is not the same for all. */
+export interface Ending {
+  /** The lease it was under; null if it was waiting. */
+  readonly token?: number | null
+  readonly worker?: string | null
+  readonly runMs?: number | null
+  readonly result?: string | null
+  readonly resultDropped?: boolean
+  readonly reason?: string | null
+}
+
+export class Engine {
+  readonly db: Db
+  readonly random: Random
+  readonly processes: Processes
+  readonly #clock: Pick<Clock, 'now'>
+  /** Changes of this transaction that are not written yet. */
+  readonly #counts = new Map<string, Counts>()
+  #hints: WakeUp[] = []
+  #now = 0
+
+  constructor({ db, clock, random, processes }: EngineParts) {
+    this.db = db
+    this.random = random
+    this.processes = processes
+    this.#clock = clock
+  }
+
+  /** To be called before each step: it has one time from beginning to end. */
+  begin(): this {
+    this.#now = Math.floor(this.#clock.now())
+    return this
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  /** A time in the past means now: it must not buy a head start. */
+  dueAt(due: Due): number {
+    const now = this.now()
+    const at = Math.round('inMs' in due ? now + due.inMs : Math.max(due.atMs, now))
+    if (Number.isSafeInteger(at)) return at
+    throw new HoldfastError('HF_STORE_REFUSED', `A job cannot be due at ${at} ms since 1970.`)
+  }
+
+  // ── counts and hints: written, or told, when the transaction ends ────────────
+
+  count(queue: string, state: StoredState, change: number): void {
+    let counts = this.#counts.get(queue)
+    if (counts === undefined) {
+      counts = { scheduled: 0, ready: 0, running: 0, completed: 0, dead: 0, cancelled: 0 }
+      this.#counts.set(queue, counts)
+    }
+    counts[state] += change
+  }
+
+  /** Told to listeners after the commit. */
+  hint(hint: WakeUp): void {
+    this.#hints.push(hint)
+  }
+
+  /** To be called before each commit. */
+  writeCounts(): void {
+    for (const [queue, { scheduled, ready, running, completed, dead, cancelled }] of this.#counts) {
+      this.db.run('addQueue', queue)
+      this.db.runOne('count', scheduled, ready, running, completed, dead, cancelled, queue)
+    }
+    this.#counts.clear()
+  }
+
+  /** To be called after each commit, and after each rollback, which takes back what was to be told. */
+  takeHints(): readonly WakeUp[] {
+    const hints = this.#hints
+    this.#hints = []
+    return hints
+  }
+
+  rolledBack(): void {
+    this.#counts.clear()
+    this.#hints = []
+  }
+
+  // ── where jobs are ───────────────────────────────────────────────────────────
+
+  insert(job: NewJob): void {
+    const created = this.now()
+    const due = this.dueAt(job.due)
+    const columns = jobColumns(job, due)
+    const seq = this.db.get<{ seq: number }>('insertJob', job.id, created, ...jobValues(columns))?.seq
+    if (seq === undefined) throw new Error(`Job ${job.id} was not inserted.`)
+    this.putWaiting({ ...columns, id: job.id, seq, created }, due > created ? 'scheduled' : 'ready')
+  }
+
+  /** Writes everything but the id and the time of creation of a job that is off its place. */
+  rewrite(row: JobRow): void {
+    this.db.runOne('rewriteJob', ...jobValues(row), row.seq)
+  }
+
+  job(id: JobId): JobRow | undefined {
+    return this.db.get<JobRow>('jobById', id)
+  }
+
+  jobAt(seq: number): JobRow {
+    const row = this.db.get<JobRow>('jobBySeq', seq)
+    if (row === undefined) throw new Error(`There is no job with the seq ${seq}.`)
+    return row
+  }
+
+  /** The one way into `ready` and `scheduled`. */
+  putWaiting(row: JobRow, state: 'ready' | 'scheduled'): void {
+    const { queue, head, due, id, seq } = row
+    if (state === 'ready') {
+      this.db.run('intoReady', queue, suspect(row), head, due, id, seq)
+      this.hint({ type: 'ready', queue })
+    } else {
+      this.db.run('intoScheduled', due, seq)
+      this.hint({ type: 'due', inMs: Math.max(0, due - this.now()) })
+    }
+    this.count(queue, state, 1)
+  }
+
+  takeWaiting(row: JobRow, state: 'ready' | 'scheduled'): void {
+    const { queue, head, due, id, seq } = row
+    if (state === 'ready') this.db.runOne('outOfReady', queue, suspect(row), head, due, id)
+    else this.db.runOne('outOfScheduled', due, seq)
+    this.count(queue, state, -1)
+  }
+
+  waitingState(row: JobRow): 'ready' | 'scheduled' | null {
+    const { queue, head, due, id, seq } = row
+    if (this.db.get('isReady', queue, suspect(row), head, due, id) !== undefined) return 'ready'
+    return this.db.get('isScheduled', due, seq) === undefined ? null : 'scheduled'
+  }
+
+  /** Final, for a job that is neither waiting nor under a lease any more. */
+  finish(row: Pick<JobRow, 'seq' | 'queue'>, state: FinalState, end: Ending): void {
+    const { token = null, worker = null, runMs = null, result = null, resultDropped = false, reason = null } = end
+    const dropped = resultDropped ? 1 : 0
+    this.db.run('intoEnded', row.seq, state, this.now(), token, worker, runMs, result, dropped, reason)
+    this.count(row.queue, state, 1)
+  }
+
+  /** Forgets a job that is final. */
+  forget(seq: number, queue: string, state: FinalState): void {
+    this.db.runOne('outOfEnded', seq)
+    this.deleteBody(seq)
+    this.count(queue, state, -1)
+  }
+
+  deleteBody(seq: number): void {
+    this.db.runOne('deleteJob', seq)
+    this.db.run('deletePast', seq)
+  }
+
+  // ── what it went through ─────────────────────────────────────────────────────
+
+  past(seq: number): Past {
+    return readPast(this.db.get<PastRow>('past', seq))
+  }
+
+  changePast(seq: number, parts: Partial<Past>): void {
+    this.db.run('writePast', seq, ...pastValues({ ...this.past(seq), ...parts }))
+  }
+
+  // ── unique keys ──────────────────────────────────────────────────────────────
+
+  keyHolder(key: string): JobId | undefined {
+    return this.db.get<{ id: JobId }>('keyHolder', key, this.now())?.id
+  }
+
+  takeKey({ key, hold }: UniqueClaim, id: JobId): void {
+    this.db.run('takeKey', key, id, 'forMs' in hold ? this.now() + Math.round(hold.forMs) : null)
+  }
+
+  /** Frees the key of a job whose state no longer holds it; one that is held for a time stays. */
+  freeKey({ unique_key: key, id }: Pick<JobRow, 'unique_key' | 'id'>): void {
+    if (key !== null) this.db.run('freeKey', key, id)
+  }
+}
+
+/** A job that lost a worker before. */
+export function suspect({ crashes }: JobRow): 0 | 1 {
+  return crashes > 0 ? 1 : 0
+}

@@ -1,0 +1,153 @@
+/**
+ * Scans behind lists and bulk changes, in order of id. A filter whose states have few jobs looks at exactly those; any
+ * other looks at the jobs behind the cursor, up to a bound, and says where to continue.
+ */
+import type { JobId } from '../../../job/ids.ts'
+import type { JobRecord } from '../../../job/record.ts'
+import { JOB_STATES, type JobState } from '../../../job/states.ts'
+import { checkCursor } from '../../cursor.ts'
+import { groupOf, mergeGroups } from '../../dead-groups.ts'
+import { matches } from '../../job-filter.ts'
+import type { DeadGroupPage, JobFilter, JobPage, ListQuery } from '../../store.ts'
+import type { Engine } from './engine.ts'
+import { Places } from './places.ts'
+import type { JobRow } from './rows.ts'
+
+export interface ScanRequest {
+  readonly filter: JobFilter
+  readonly order: 'up' | 'down'
+  readonly after: JobId | null
+  readonly limit: number
+}
+
+export interface Found {
+  readonly row: JobRow
+  readonly record: JobRecord
+}
+
+export interface Scanned {
+  readonly found: readonly Found[]
+  readonly next: JobId | null
+  readonly looked: number
+}
+
+/** Maximum number of jobs that one call looks at: everything else waits meanwhile. */
+const MAX_LOOK = 10_000
+/** Jobs read at a time. */
+const CHUNK = 500
+
+export function list(engine: Engine, { limit, after, ...filter }: ListQuery, maxLook?: number): JobPage {
+  const { found, ...page } = scan(engine, { filter, order: 'down', after, limit }, maxLook)
+  return { jobs: found.map(({ record }) => record), ...page }
+}
+
+export function deadGroups(
+  engine: Engine,
+  filter: JobFilter,
+  limit: number,
+  after: JobId | null,
+  maxLook?: number,
+): DeadGroupPage {
+  if (filter.states?.includes('dead') === false) return { groups: [], next: null, looked: 0 }
+  const dead: JobFilter = { ...filter, states: ['dead'] }
+  const { found, ...page } = scan(engine, { filter: dead, order: 'up', after, limit }, maxLook)
+  return { groups: mergeGroups(found.flatMap(({ record }) => groupOf(record))), ...page }
+}
+
+/** The first `limit` jobs behind the cursor that match. */
+export function scan(engine: Engine, request: ScanRequest, maxLook = MAX_LOOK): Scanned {
+  const { filter, limit } = request
+  const places = new Places(engine)
+  const found: Found[] = []
+  let looked = 0
+  let last: JobId | null = null
+  for (const row of rowsOf(engine, places, request)) {
+    if (looked === maxLook) return { found, next: last, looked }
+    looked++
+    const record = mayMatch(row, filter) ? places.record(row) : null
+    if (record !== null && matches(record, filter)) {
+      // One more than wanted is there: the page is full.
+      if (found.length === limit) return { found, next: found.at(-1)?.row.id ?? null, looked }
+      found.push({ row, record })
+    }
+    last = row.id
+  }
+  return { found, next: null, looked }
+}
+
+/** By the columns of the job alone. */
+function mayMatch({ queue, name }: JobRow, { queues, names }: JobFilter): boolean {
+  return (queues === undefined || queues.includes(queue)) && (names === undefined || names.includes(name))
+}
+
+/** Above every id, and below all of them. */
+const END = 'g'
+const START = ''
+
+/** All jobs behind the cursor that can match, in order. */
+function* rowsOf(engine: Engine, places: Places, request: ScanRequest): Iterable<JobRow> {
+  const { filter, order, after } = request
+  checkCursor(after)
+  const isUp = order === 'up'
+  const prefix = filter.idPrefix ?? ''
+  let low = prefix === '' ? START : predecessor(prefix)
+  let high = prefix + END
+  if (after !== null && isUp && after > low) low = after
+  if (after !== null && !isUp && after < high) high = after
+  const few = fewRows(engine, places, filter)
+  if (few !== null) {
+    const behind = few.filter(({ id }) => id > low && id < high)
+    yield* behind.sort((a, b) => (a.id < b.id === isUp ? -1 : 1))
+    return
+  }
+  for (;;) {
+    const rows = engine.db.all<JobRow>(isUp ? 'scanUp' : 'scanDown', low, high, CHUNK)
+    yield* rows
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < CHUNK) return
+    if (isUp) low = last.id
+    else high = last.id
+  }
+}
+
+/** A text directly below all that begin with a prefix. */
+function predecessor(prefix: string): string {
+  const last = prefix.charCodeAt(prefix.length - 1)
+  return `${prefix.slice(0, -1)}${String.fromCharCode(last - 1)}\uffff`
+}
+
+/** The jobs of a filter that names ids, or states of which there are few; null for any other. */
+function fewRows(engine: Engine, places: Places, { ids, states }: JobFilter): JobRow[] | null {
+  if (ids !== undefined) return [...new Set(ids)].flatMap((id) => engine.job(id) ?? [])
+  if (states === undefined) return null
+  const wanted = JOB_STATES.filter((state) => state !== 'blocked' && states.includes(state))
+  if (countIn(engine, wanted) > MAX_LOOK) return null
+  return wanted.flatMap((state) => seqsIn(engine, places, state)).map((seq) => engine.jobAt(seq))
+}
+
+type Counts = Readonly<Record<Exclude<JobState, 'blocked'>, number>>
+
+function countIn(engine: Engine, states: readonly JobState[]): number {
+  const queues = engine.db.all<Counts>('queues')
+  return queues.reduce(
+    (sum, counts) => states.reduce((part, state) => part + (state === 'blocked' ? 0 : counts[state]), sum),
+    0,
+  )
+}
+
+function seqsIn({ db }: Engine, places: Places, state: JobState): readonly number[] {
+  switch (state) {
+    case 'ready':
+      return db.all<{ seq: number }>('seqsReady').map(({ seq }) => seq)
+    case 'scheduled':
+      return db.all<{ seq: number }>('seqsScheduled').map(({ seq }) => seq)
+    case 'running':
+      return places.allRunning()
+    case 'blocked':
+      return []
+    case 'completed':
+    case 'dead':
+    case 'cancelled':
+      return db.all<{ seq: number }>('seqsEnded', state).map(({ seq }) => seq)
+  }
+}

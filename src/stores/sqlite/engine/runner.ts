@@ -1,0 +1,156 @@
+/**
+ * Runs steps in transactions on one connection. Reads have a snapshot. Writes that wait together share one transaction,
+ * and so one sync of the disk; if one of them throws, they run again one by one, so that only that one fails.
+ */
+import type { WakeUp } from '../../store.ts'
+import type { Database } from '../driver.ts'
+import { isBusy, storeError } from '../sqlite-errors.ts'
+import type { Engine } from './engine.ts'
+import { IDLE, isRead, READS, WRITES, type StepName } from './steps.ts'
+
+export interface Call {
+  readonly name: StepName
+  /** As the step of that name takes them. */
+  readonly args: readonly unknown[]
+}
+
+export type Outcome = { readonly value: unknown } | { readonly error: unknown }
+
+export interface Ran<C extends Call> {
+  readonly outcomes: readonly (readonly [call: C, outcome: Outcome])[]
+  /** To be told to listeners, of this process and of others. */
+  readonly hints: readonly WakeUp[]
+}
+
+export interface RunnerParts {
+  readonly database: Database
+  readonly engine: Engine
+  /** Waits a moment for the write lock; false once that took too long. `tries` counts from 1. */
+  readonly waitForLock: (tries: number) => boolean
+  /** For the message of an error: who holds the lock. */
+  readonly lockHolder: () => string | null
+}
+
+/** The arguments of a step stand in its type; a call on its way through the thread has lost it. */
+type Step = (engine: Engine, ...args: readonly unknown[]) => unknown
+
+/** How much one transaction does: others, in this process and elsewhere, wait for it. */
+const MAX_WEIGHT = 1_000
+
+export class Runner {
+  readonly #parts: RunnerParts
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts
+  }
+
+  run<C extends Call>(calls: readonly C[]): Ran<C> {
+    const outcomes: (readonly [C, Outcome])[] = []
+    const hints: WakeUp[] = []
+    const writes: C[] = []
+    for (const call of calls) {
+      const answer = this.#withoutWriting(call)
+      if (answer === undefined) writes.push(call)
+      else outcomes.push([call, answer])
+    }
+    for (const group of groupsOf(writes)) {
+      const ran = this.#write(group)
+      outcomes.push(...ran.outcomes)
+      hints.push(...ran.hints)
+    }
+    return { outcomes, hints }
+  }
+
+  /** The outcome of a read, or of a write that has nothing to write. */
+  #withoutWriting({ name, args }: Call): Outcome | undefined {
+    const { engine } = this.#parts
+    if (isRead(name)) return this.#attempt('begin', () => (READS[name] as Step)(engine.begin(), ...args))
+    const idle = IDLE[name] as Step | undefined
+    if (idle === undefined) return undefined
+    const outcome = this.#attempt('begin', () => idle(engine.begin(), ...args))
+    return 'value' in outcome && outcome.value === undefined ? undefined : outcome
+  }
+
+  #write<C extends Call>(group: readonly C[]): Ran<C> {
+    const { engine } = this.#parts
+    const outcome = this.#attempt('begin immediate', () => {
+      const values = group.map(({ name, args }) => (WRITES[name as keyof typeof WRITES] as Step)(engine.begin(), ...args))
+      engine.writeCounts()
+      return values
+    })
+    if ('value' in outcome) {
+      const values = outcome.value
+      return { outcomes: group.map((call, at) => [call, { value: values[at] }] as const), hints: engine.takeHints() }
+    }
+    engine.rolledBack()
+    if (group.length === 1 || isBusy(outcome.cause))
+      return { outcomes: group.map((call) => [call, outcome] as const), hints: [] }
+    const alone = group.map((call) => this.#write([call]))
+    return { outcomes: alone.flatMap((ran) => ran.outcomes), hints: alone.flatMap((ran) => ran.hints) }
+  }
+
+  /** `cause`: the error as the library threw it. */
+  #attempt<T>(
+    begin: 'begin' | 'begin immediate',
+    work: () => T,
+  ): { readonly value: T } | { readonly error: unknown; readonly cause: unknown } {
+    const { database, lockHolder } = this.#parts
+    let isOpen = false
+    try {
+      this.#begin(begin)
+      isOpen = true
+      const value = work()
+      database.exec('commit')
+      return { value }
+    } catch (cause) {
+      if (isOpen) rollBack(database)
+      return { error: storeError(cause, lockHolder), cause }
+    }
+  }
+
+  #begin(begin: string): void {
+    const { database, waitForLock } = this.#parts
+    for (let tries = 1; ; tries++) {
+      try {
+        database.exec(begin)
+        return
+      } catch (error) {
+        if (!isBusy(error) || !waitForLock(tries)) throw error
+      }
+    }
+  }
+}
+
+/** Some errors, a full disk among them, have ended the transaction already. */
+function rollBack(database: Database): void {
+  try {
+    database.exec('rollback')
+  } catch {
+    // There was none.
+  }
+}
+
+function groupsOf<C extends Call>(calls: readonly C[]): C[][] {
+  const groups: C[][] = []
+  let weight = Infinity
+  for (const call of calls) {
+    const own = weightOf(call)
+    if (weight + own > MAX_WEIGHT) {
+      groups.push([])
+      weight = 0
+    }
+    groups.at(-1)?.push(call)
+    weight += own
+  }
+  return groups
+}
+
+/** About how many jobs a call touches. */
+function weightOf({ args: [first] }: Call): number {
+  const { jobs, settle, claim } = (first ?? {}) as {
+    readonly jobs?: readonly unknown[]
+    readonly settle?: readonly unknown[]
+    readonly claim?: { readonly limit: number } | null
+  }
+  return 1 + (jobs?.length ?? 0) + (settle?.length ?? 0) + (claim?.limit ?? 0)
+}

@@ -1,0 +1,57 @@
+/** Upkeep: promotion, retention, leadership. */
+import type { WorkerId } from '../../../job/ids.ts'
+import type { FinalState } from '../../../job/states.ts'
+import { FLUSH_MEMORY_MS, type Retention } from '../../store.ts'
+import type { Engine } from './engine.ts'
+import type { JobRow } from './rows.ts'
+
+export function promote(engine: Engine, limit: number): { promoted: number; nextInMs: number | null } {
+  const due = engine.db.all<{ due: number; seq: number }>('due', engine.now(), limit)
+  for (const { seq } of due) {
+    const row = engine.jobAt(seq)
+    engine.takeWaiting(row, 'scheduled')
+    engine.putWaiting(row, 'ready')
+  }
+  return { promoted: due.length, nextInMs: nextInMs(engine) }
+}
+
+/** How long until the next scheduled job is due; null if there is none. */
+export function nextInMs(engine: Engine): number | null {
+  const next = engine.db.get<{ due: number }>('nextDue')
+  return next === undefined ? null : Math.max(0, next.due - engine.now())
+}
+
+interface EndedJob extends Pick<JobRow, 'seq' | 'queue'> {
+  readonly finished: number
+}
+
+export function prune(engine: Engine, retention: Retention, limit: number): { pruned: number } {
+  const now = engine.now()
+  engine.db.run('pruneKeys', now, limit)
+  engine.db.run('pruneFlushes', now - FLUSH_MEMORY_MS, limit)
+  engine.db.run('pruneNotes', now)
+  const totals = engine.db.get<Record<FinalState, number>>('totals') ?? { completed: 0, dead: 0, cancelled: 0 }
+  const rules: readonly (readonly [FinalState, number, number | null])[] = [
+    ['completed', retention.completedMs, retention.maxCompleted],
+    ['dead', retention.deadMs, retention.maxDead],
+    ['cancelled', retention.cancelledMs, retention.maxCancelled],
+  ]
+  let pruned = 0
+  for (const [state, keepMs, keepCount] of rules) {
+    const surplus = keepCount === null ? 0 : totals[state] - keepCount
+    const oldest = engine.db.all<EndedJob>('oldestEnded', state, limit - pruned)
+    const goes = oldest.filter(({ finished }, place) => finished + keepMs <= now || place < surplus)
+    for (const { seq, queue } of goes) engine.forget(seq, queue, state)
+    pruned += goes.length
+  }
+  return { pruned }
+}
+
+export function lead(engine: Engine, candidate: WorkerId, ttlMs: number): boolean {
+  const now = engine.now()
+  return engine.db.run('lead', candidate, now + Math.round(ttlMs), now) === 1
+}
+
+export function resign(engine: Engine, candidate: WorkerId): void {
+  engine.db.run('resign', candidate)
+}

@@ -1,0 +1,2 @@
+/** `holdfast/sqlite`: the embedded store and its options. */
+export { sqliteStore, type SqliteStoreOptions } from './sqlite-store.ts'

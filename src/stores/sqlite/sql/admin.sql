@@ -1,0 +1,41 @@
+-- Reads for people, and the scans behind lists and bulk changes.
+
+-- name: queues
+select * from holdfast_queue order by name;
+
+-- name: setPaused
+insert into holdfast_queue (name, paused) values (?, ?) on conflict (name) do update set paused = excluded.paused;
+
+-- name: isReady
+select 1 as found from holdfast_ready where queue = ? and suspect = ? and head = ? and due = ? and id = ?;
+
+-- name: isScheduled
+select 1 as found from holdfast_scheduled where due = ? and seq = ?;
+
+-- name: scanUp
+-- The next jobs of a scan in order of id, from one id to another, exclusive.
+select * from holdfast_job where id > ? and id < ? order by id limit ?;
+
+-- name: scanDown
+select * from holdfast_job where id > ? and id < ? order by id desc limit ?;
+
+-- name: leasedJobs
+select lease.*, leased.seqs from holdfast_lease as lease join holdfast_leased as leased using (token) order by token;
+
+-- name: seqsEnded
+select seq from holdfast_ended where state = ?;
+
+-- name: seqsReady
+select seq from holdfast_ready;
+
+-- name: seqsScheduled
+select seq from holdfast_scheduled;
+
+-- name: readyQueues
+-- Queues that have a ready job.
+select name from holdfast_queue
+where paused = 0 and exists (select 1 from holdfast_ready as ready where ready.queue = name);
+
+-- name: dataVersion
+-- Changes whenever another connection has committed.
+pragma data_version;

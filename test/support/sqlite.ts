@@ -1,0 +1,89 @@
+/** Embedded stores for tests: each with a clock that can be moved on, and audited at its end. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { HoldfastError } from '../../src/errors.ts'
+import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
+import { loadDriver, type Database } from '../../src/stores/sqlite/driver.ts'
+import { storeOnThread } from '../../src/stores/sqlite/sqlite-store.ts'
+import { SharedClock } from '../../src/stores/sqlite/thread/shared-clock.ts'
+import type { Store } from '../../src/stores/store.ts'
+
+export interface SqliteSetup {
+  /** Whether the stores' clock stands still but for `advance`. */
+  readonly frozen?: boolean
+  /** Maximum number of jobs that one list looks at. */
+  readonly maxLook?: number
+}
+
+const FROZEN_MS = Date.UTC(2030, 0, 1)
+const AUDIT = readFileSync(new URL('sqlite-audit.sql', import.meta.url), 'utf8')
+
+/** One database and one thread for many tests, which start with empty tables: a thread takes a while to start. */
+export class SqliteBench {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'holdfast-sqlite-'))
+  readonly #clock = new SharedClock()
+  readonly #store: Store
+  #database: Database | undefined
+
+  constructor({ frozen = false, maxLook }: SqliteSetup = {}) {
+    if (frozen) this.#clock.freezeAt(FROZEN_MS)
+    const { buffer } = this.#clock
+    const data = { directory: this.directory, durability: 'normal', clock: buffer, maxLook: maxLook ?? null } as const
+    this.#store = storeOnThread(data, () => undefined)
+  }
+
+  get directory(): string {
+    return join(this.#folder, 'store')
+  }
+
+  async open(): Promise<StoreUnderTest> {
+    await this.#store.open()
+    return {
+      store: lent(this.#store),
+      advance: (ms) => Promise.resolve(this.#clock.advance(ms)),
+      close: () => this.#empty(),
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#database?.close()
+    await this.#store.close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  async #empty(): Promise<void> {
+    const { DatabaseSync } = await loadDriver()
+    this.#database ??= new DatabaseSync(join(this.directory, 'holdfast.db'))
+    const database = this.#database
+    const wrong = database.prepare(AUDIT).all()
+    const tables = database.prepare(`select name from sqlite_schema where type = 'table' and name like 'holdfast_%'`).all()
+    database.exec('begin immediate')
+    for (const { name } of tables as { readonly name: string }[]) database.exec(`delete from ${name}`)
+    database.exec('commit')
+    assert.deepEqual(wrong, [], 'a recount of the store')
+  }
+}
+
+/** The store, but for its end: each test closes what it was lent. */
+function lent(store: Store): Store {
+  let isClosed = false
+  const refused = (): Promise<never> =>
+    Promise.reject(new HoldfastError('HF_CLOSED', 'The embedded store is closed.'))
+  const guarded = <T extends object>(part: T): T =>
+    Object.fromEntries(
+      Object.entries(part).map(([name, member]: [string, unknown]) => {
+        if (typeof member === 'object' && member !== null) return [name, guarded(member)]
+        if (typeof member !== 'function') return [name, member]
+        return [name, (...args: unknown[]): unknown => (isClosed ? refused() : member(...args))]
+      }),
+    ) as T
+  return {
+    ...guarded(store),
+    close: () => {
+      isClosed = true
+      return Promise.resolve()
+    },
+  }
+}
