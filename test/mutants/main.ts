@@ -1,5 +1,5 @@
 /**
- * `npm run mutants -- [--kind postgres|redis|simulation] [--only text] [--all] [--write]`: plants each mutant (or those whose name
+ * `npm run mutants -- [--kind postgres|redis|sqlite|simulation] [--only text] [--all] [--write]`: plants each mutant (or those whose name
  * contains the text) and checks that the tests that it names notice it. `--all` runs every test of the suite on each mutant
  * of a store and tells which notice it: to choose the tests of a new one. `--write` is for mutants of the simulation.
  */
@@ -13,6 +13,8 @@ import { POSTGRES_MUTANTS } from './postgres/mutants.ts'
 import { postgresSite } from './postgres/site.ts'
 import { REDIS_MUTANTS } from './redis/mutants.ts'
 import { redisSite } from './redis/site.ts'
+import { SQLITE_MUTANTS } from './sqlite/mutants.ts'
+import { sqliteSite } from './sqlite/site.ts'
 
 const { values } = parseArgs({
   options: {
@@ -25,6 +27,7 @@ const { values } = parseArgs({
 
 if (values.kind === undefined || values.kind === 'postgres') await huntInPostgres()
 if (values.kind === undefined || values.kind === 'redis') await huntInRedis()
+if (values.kind === undefined || values.kind === 'sqlite') await huntOn(sqliteSite, SQLITE_MUTANTS)
 if (values.kind === undefined || values.kind === 'simulation') await huntInSimulation(values)
 
 async function huntInPostgres(): Promise<void> {

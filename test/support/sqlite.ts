@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { HoldfastError } from '../../src/errors.ts'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import { loadDriver, type Database } from '../../src/stores/sqlite/driver.ts'
+import { readSql } from '../../src/stores/sqlite/engine/db.ts'
 import { storeOnThread } from '../../src/stores/sqlite/sqlite-store.ts'
 import { SharedClock } from '../../src/stores/sqlite/thread/shared-clock.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -15,6 +16,8 @@ export interface SqliteSetup {
   readonly frozen?: boolean
   /** Maximum number of jobs that one list looks at. */
   readonly maxLook?: number
+  /** Changes the SQL of the store. */
+  readonly edit?: (file: string, text: string) => string
 }
 
 const FROZEN_MS = Date.UTC(2030, 0, 1)
@@ -27,10 +30,16 @@ export class SqliteBench {
   readonly #store: Store
   #database: Database | undefined
 
-  constructor({ frozen = false, maxLook }: SqliteSetup = {}) {
+  constructor({ frozen = false, maxLook, edit }: SqliteSetup = {}) {
     if (frozen) this.#clock.freezeAt(FROZEN_MS)
     const { buffer } = this.#clock
-    const data = { directory: this.directory, durability: 'normal', clock: buffer, maxLook: maxLook ?? null } as const
+    const data = {
+      directory: this.directory,
+      durability: 'normal',
+      clock: buffer,
+      maxLook: maxLook ?? null,
+      sql: edit === undefined ? null : readSql(undefined, edit),
+    } as const
     this.#store = storeOnThread(data, () => undefined)
   }
 

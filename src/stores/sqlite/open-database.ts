@@ -1,7 +1,6 @@
 /** Opens our database file: settings of the connection, and the tables if they are missing. */
 import { HoldfastError } from '../../errors.ts'
 import type { Database, Driver } from './driver.ts'
-import { readSql } from './engine/db.ts'
 
 /**
  * `full`: a commit is on the disk before it is answered. `normal`: a power cut or a crash of the operating system can take
@@ -16,7 +15,8 @@ export const SCHEMA_VERSION = 1
 /** While the file is opened; afterwards the thread waits by itself, see `waitForLock`. */
 const OPEN_BUSY_MS = 10_000
 
-export function openDatabase(driver: Driver, path: string, durability: Durability): Database {
+/** `tables`: the SQL that makes them. */
+export function openDatabase(driver: Driver, path: string, durability: Durability, tables: string): Database {
   const database = new driver.DatabaseSync(path)
   try {
     // First of all: switching to WAL needs a lock, and several processes may open a new file at the same time.
@@ -30,7 +30,7 @@ export function openDatabase(driver: Driver, path: string, durability: Durabilit
     database.exec('pragma fullfsync = on; pragma checkpoint_fullfsync = on')
     database.exec('pragma wal_autocheckpoint = 1000; pragma journal_size_limit = 67108864')
     database.exec('pragma cache_size = -16000; pragma temp_store = memory')
-    install(database, path)
+    install(database, path, tables)
     database.exec('pragma busy_timeout = 0')
     return database
   } catch (error) {
@@ -57,11 +57,11 @@ function checkOwner(database: Database, path: string): boolean {
 }
 
 /** Looks again under the write lock: another process may install the tables at the same time. */
-function install(database: Database, path: string): void {
+function install(database: Database, path: string, tables: string): void {
   if (checkOwner(database, path)) return
   database.exec('begin immediate')
   if (!checkOwner(database, path)) {
-    database.exec(readSql('tables'))
+    database.exec(tables)
     database.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${SCHEMA_VERSION}`)
   }
   database.exec('commit')

@@ -26,7 +26,7 @@ export interface SqliteStoreOptions {
 export function sqliteStore(options: SqliteStoreOptions = {}): Store {
   const { directory = '.holdfast', durability = 'full' } = options
   const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
-  return storeOnThread({ directory, durability, clock: null, maxLook: null }, onNotice)
+  return storeOnThread({ directory, durability, clock: null, maxLook: null, sql: null }, onNotice)
 }
 
 /** The store on a thread that is started like this: for tests that set its clock. */

@@ -8,18 +8,26 @@ const NAME = /^-- name: (\w+)$/m
 /** As the files name their tables; a store in somebody else's database has a prefix of its own. */
 export const PREFIX = 'holdfast_'
 
-export function readSql(file: string, prefix = PREFIX): string {
-  return readFileSync(new URL(`../sql/${file}.sql`, import.meta.url), 'utf8').replaceAll(PREFIX, prefix)
+/** The texts that a store runs. */
+export interface SqlTexts {
+  /** Makes the tables. */
+  readonly tables: string
+  /** Name → text of every statement. */
+  readonly statements: ReadonlyMap<string, string>
 }
 
-/** Name → text of every statement. */
-export function readStatements(prefix = PREFIX): ReadonlyMap<string, string> {
-  const texts = new Map<string, string>()
-  for (const file of FILES) {
-    const [, ...parts] = readSql(file, prefix).split(NAME)
-    for (let at = 0; at < parts.length; at += 2) texts.set(parts[at] ?? '', (parts[at + 1] ?? '').trim())
+/** `edit`: for tests, which plant bugs there. */
+export function readSql(prefix = PREFIX, edit = (_file: string, text: string): string => text): SqlTexts {
+  const read = (file: string): string => {
+    const text = readFileSync(new URL(`../sql/${file}.sql`, import.meta.url), 'utf8')
+    return edit(file, text).replaceAll(PREFIX, prefix)
   }
-  return texts
+  const statements = new Map<string, string>()
+  for (const file of FILES) {
+    const [, ...parts] = read(file).split(NAME)
+    for (let at = 0; at < parts.length; at += 2) statements.set(parts[at] ?? '', (parts[at + 1] ?? '').trim())
+  }
+  return { tables: read('tables'), statements }
 }
 
 export class Db {

@@ -2,6 +2,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError, type ErrorCode } from '../../../errors.ts'
 import { asError } from '../../../std/clock.ts'
+import type { SqlTexts } from '../engine/db.ts'
 import type { StepName } from '../engine/steps.ts'
 import type { Durability } from '../open-database.ts'
 import type { WakeUp } from '../../store.ts'
@@ -14,6 +15,8 @@ export interface ThreadData {
   readonly clock: SharedArrayBuffer | null
   /** For tests: maximum number of jobs that a list looks at. */
   readonly maxLook: number | null
+  /** For tests: other SQL than that of the files. */
+  readonly sql: SqlTexts | null
 }
 
 export type ToStore =

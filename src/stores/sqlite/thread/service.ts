@@ -8,7 +8,7 @@ import { systemRandom } from '../../../std/random.ts'
 import { threadMs } from '../../../std/thread-clock.ts'
 import { keepPulses } from '../../pulse/keeper.ts'
 import { loadDriver, type Database } from '../driver.ts'
-import { Db, readStatements } from '../engine/db.ts'
+import { Db, readSql, type SqlTexts } from '../engine/db.ts'
 import { Engine } from '../engine/engine.ts'
 import { Runner, type Call } from '../engine/runner.ts'
 import type { StepName } from '../engine/steps.ts'
@@ -23,6 +23,12 @@ import { SharedClock } from './shared-clock.ts'
 
 interface IdCall extends Call {
   readonly id: number
+}
+
+interface Opened {
+  readonly files: StoreFiles
+  readonly database: Database
+  readonly sql: SqlTexts
 }
 
 /** How long a call waits for other processes that write. */
@@ -53,8 +59,9 @@ export class StoreService {
       const driver = await loadDriver()
       const files = prepareDirectory(data.directory, (line) => tell({ type: 'notice', line }))
       refuseIfOpen(files.database)
-      const database = openDatabase(driver, files.database, data.durability)
-      const service = new StoreService(port, data, files, database)
+      const sql = data.sql ?? readSql()
+      const database = openDatabase(driver, files.database, data.durability, sql.tables)
+      const service = new StoreService(port, data, { files, database, sql })
       port.on('message', (message: ToStore) => service.#receive(message))
       tell({ type: 'opened' })
     } catch (error) {
@@ -63,12 +70,12 @@ export class StoreService {
     }
   }
 
-  private constructor(port: MessagePort, data: ThreadData, files: StoreFiles, database: Database) {
+  private constructor(port: MessagePort, data: ThreadData, { files, database, sql }: Opened) {
     this.#port = port
     this.#data = data
     this.#database = database
     this.#engine = new Engine({
-      db: new Db(database, readStatements()),
+      db: new Db(database, sql.statements),
       clock: data.clock === null ? systemClock : new SharedClock(data.clock),
       random: systemRandom,
       processes: { own: ownProcess(), isGone: isProcessGone },
