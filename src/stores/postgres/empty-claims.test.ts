@@ -73,7 +73,7 @@ async function openStore({ hears = true, migrate = false } = {}): Promise<{
   lent.on('error', () => undefined)
   const executor = pgExecutor({ pool: lent, ...(hears ? { connectionString: database.url } : {}) })
   const names = readNames({})
-  const parts = { kind: 'postgres' as const, names, clock: systemClock, random: systemRandom }
+  const parts = { names, clock: systemClock, random: systemRandom }
   const opened = sqlStore({ ...parts, executor, migrate })
   others.push(lent)
   stores.push(opened)
@@ -98,17 +98,18 @@ function settlesOf(
   return jobs.map((_, position) => ({ token, position, runMs: 1, ...parts }))
 }
 
-/** Index entries of waiting jobs that the connection read meanwhile, those of deleted rows too. */
-async function reads(work: () => Promise<void>): Promise<number> {
-  const before = await readsSoFar()
+/** Index entries of a table that the connection read meanwhile, those of deleted rows too. */
+async function reads(work: () => Promise<void>, table = 'ready'): Promise<number> {
+  const before = await readsSoFar(table)
   await work()
-  return (await readsSoFar()) - before
+  return (await readsSoFar(table)) - before
 }
 
-async function readsSoFar(): Promise<number> {
+async function readsSoFar(table: string): Promise<number> {
   await pool.query('select pg_stat_force_next_flush()')
   const { rows } = await pool.query<{ reads: string }>(
-    `select sum(idx_tup_read) as reads from pg_stat_user_indexes where schemaname = 'holdfast' and relname = 'ready'`,
+    `select sum(idx_tup_read) as reads from pg_stat_user_indexes where schemaname = 'holdfast' and relname = $1`,
+    [table],
   )
   return Number(rows[0]?.reads)
 }
@@ -163,4 +164,23 @@ describe('under an old open transaction, not every claim reads every deleted row
     })
     expect(read).toBeLessThan(FEW)
   })
+})
+
+describe('under an old open transaction, a settle', () => {
+  const LEASES = 200
+
+  test.each(['never analysed', 'analysed'])(
+    'does not read the leases that its worker had before, whose table was %s',
+    async (past) => {
+      await store.enqueue({ id: newFlushId(), jobs: newJobs(2 * LEASES) })
+      let [lease] = await claim([], { ...CLAIM, limit: 1 })
+      const settleAll = async (): Promise<void> => {
+        for (let turn = 1; turn < LEASES; turn++)
+          [lease] = await claim(settlesOf(lease!, { settlement: COMPLETED }), { ...CLAIM, limit: 1 })
+      }
+      await settleAll()
+      if (past === 'analysed') await pool.query('analyze holdfast.lease')
+      expect(await reads(settleAll, 'lease')).toBeLessThan(10 * LEASES)
+    },
+  )
 })

@@ -109,7 +109,8 @@ create table holdfast.lease (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0
 );
-create index on holdfast.lease (worker);
+-- With the token, because settles look for both: by the worker alone they would read all of its dead leases.
+create index on holdfast.lease (worker, token);
 
 -- What a claim took, written once and never changed. ids, jobs and payloads are in order of position. jobs is the inside
 -- of a JSON array (holdfast.unpack_job reads one element), payloads are separated by U+001E, which no JSON contains.
