@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
@@ -19,14 +19,30 @@ function selfAliases(): { find: RegExp; replacement: string }[] {
   })
 }
 
-/** Each installs a schema of its own, so they take a minute. */
-const SLOW_MUTANTS = 'test/mutants/postgres.test.ts'
+/** Each installs a schema or starts a thread of its own. */
+const SLOW_MUTANTS = ['test/mutants/postgres.test.ts', 'test/mutants/sqlite.test.ts']
+
+/** It takes a compiler to install, so it is a package apart: tests that use it are left out without it. */
+const LIBRARIES = `${root}test/libraries/node_modules/`
+const hasBetterSqlite = existsSync(`${LIBRARIES}better-sqlite3/build`)
+const NEED_BETTER_SQLITE = ['test/transactions/sqlite*.test.ts', 'src/stores/sqlite/caller/*.test.ts']
+if (!hasBetterSqlite)
+  console.warn(
+    'better-sqlite3 is not there: its tests are skipped (npm ci --prefix test/libraries installs it).',
+  )
+
+function libraryAliases(): { find: RegExp; replacement: string }[] {
+  return ['better-sqlite3', 'drizzle-orm/better-sqlite3'].map((name) => ({
+    find: new RegExp(`^${name}$`),
+    replacement: LIBRARIES + name,
+  }))
+}
 
 /** It counts the listeners of its process, and the simulation leaves killed workers behind in theirs. */
 const NEEDS_A_PROCESS = 'src/worker/unhandled.test.ts'
 
 export default defineConfig({
-  resolve: { alias: selfAliases() },
+  resolve: { alias: [...selfAliases(), ...libraryAliases()] },
   // Node 20 cannot parse `using`: lower it in tests as tsc does in the build.
   oxc: { target: 'es2023' },
   test: {
@@ -46,7 +62,12 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['test/faults/**', SLOW_MUTANTS, NEEDS_A_PROCESS],
+          exclude: [
+            'test/faults/**',
+            ...SLOW_MUTANTS,
+            NEEDS_A_PROCESS,
+            ...(hasBetterSqlite ? [] : NEED_BETTER_SQLITE),
+          ],
           // A process for each file would spend a fifth of the time on loading the same modules.
           isolate: false,
         },
@@ -59,7 +80,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'faults',
-          include: ['test/faults/**/*.test.ts', SLOW_MUTANTS],
+          include: ['test/faults/**/*.test.ts', ...SLOW_MUTANTS],
           // Kills and freezes wait for leases to run out, in processes of their own, which need the cores.
           maxWorkers: Math.max(2, CORES),
           testTimeout: 60_000,

@@ -24,9 +24,11 @@ export type {
   BatchJobOptions,
   Contract,
   EnqueueOptions,
+  EnqueueSyncOptions,
   Item,
   Job,
   Jsonify,
+  SqliteTx,
   Tx,
   TxOptions,
 } from './client/types.ts'

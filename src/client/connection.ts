@@ -129,6 +129,12 @@ export class Connection {
     return work(this.#parts.store)
   }
 
+  /** The same without a promise, by a store that needs no opening for it. */
+  lendSync<T>(doing: string, work: (store: Store) => T): T {
+    this.#refuseWhenClosed(doing)
+    return work(this.#parts.store)
+  }
+
   /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
     let newest: object | undefined

@@ -81,6 +81,25 @@ export class Enqueuer {
     return answer as EnqueueAnswer
   }
 
+  /** In a transaction of the caller's, whose library takes no asynchronous function. */
+  oneSync(item: EnqueueItem, tx: unknown): EnqueueAnswer {
+    const { connection, ids } = this.#parts
+    const { name } = item.definition
+    const transactions = this.transactions()
+    const enqueue = transactions.enqueueSync?.bind(transactions)
+    if (enqueue === undefined) throw notSynchronous(connection.store.kind)
+    const job = this.#prepare(item)
+    if (job instanceof Promise) {
+      // What it comes to is of no interest any more.
+      job.catch(() => undefined)
+      throw asynchronousSchema(name)
+    }
+    const flush = { id: ids.flush(), jobs: [job] }
+    const answers = connection.lendSync(`enqueue job "${name}"`, () => enqueue(tx, flush))
+    refuseCount(answers.length, 1)
+    return answers[0] as EnqueueAnswer
+  }
+
   #late({ name }: NewJob): HoldfastError {
     const { connection, timeoutMs } = this.#parts
     const after = formatDuration(timeoutMs)
@@ -277,6 +296,18 @@ export class Enqueuer {
     if (transactions !== undefined) return transactions
     throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
   }
+}
+
+function notSynchronous(kind: string): HoldfastError {
+  return new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store cannot enqueue without a promise.`, {
+    hint: 'Use await job.enqueue(input, { tx }), or sqliteStore({ database }), which can.',
+  })
+}
+
+function asynchronousSchema(name: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', `The schema of job "${name}" validates asynchronously.`, {
+    hint: 'Make its validation synchronous, or use await job.enqueue(input, { tx }).',
+  })
 }
 
 function refuseCount(answered: number, asked: number): void {

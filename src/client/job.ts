@@ -24,6 +24,12 @@ export function jobObject(core: Core, name: string): UntypedJob {
       const { id, outcome } = await core.enqueuer.one({ definition: definition(), input, options }, tx)
       return jobHandle(core, id, name, outcome)
     },
+    enqueueSync(input, given) {
+      const { tx, options } = withoutTx(given)
+      if (tx === undefined) throw needsTx(name)
+      const { id, outcome } = core.enqueuer.oneSync({ definition: definition(), input, options }, tx)
+      return jobHandle(core, id, name, outcome)
+    },
     enqueueMany: (async (inputs: Iterable<unknown> | AsyncIterable<unknown>, given?: EnqueueOptions) => {
       const { tx, options } = withoutTx(given)
       const ids: string[] | null = Array.isArray(inputs) ? [] : null
@@ -61,6 +67,12 @@ export function withoutTx(given: EnqueueOptions = {}): { tx: unknown; options: N
 function noTxOfItsOwn(name: string): HoldfastError {
   return new HoldfastError('HF_BAD_OPTION', `Job "${name}" was given { tx } for itself alone.`, {
     hint: 'Jobs that are enqueued together are in one transaction: hf.enqueueMany(items, { tx }).',
+  })
+}
+
+function needsTx(name: string): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', `enqueueSync() of job "${name}" was given no { tx }.`, {
+    hint: 'Pass the transaction that it belongs to, or use await job.enqueue(input).',
   })
 }
 

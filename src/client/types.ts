@@ -62,20 +62,29 @@ export type JsonInput<S> = S extends StandardSchemaV1
 type Answer = PromiseLike<unknown>
 
 /**
+ * A transaction of an SQLite library on the database that was given to `sqliteStore({ database })`: the only ones that
+ * take a job without a promise.
+ */
+export type SqliteTx =
+  /** A handle of better-sqlite3, libsql, `node:sqlite` or `@photostructure/sqlite` while a transaction is open on it. */
+  | { prepare(sql: string): unknown; exec(sql: string): unknown; close(): unknown }
+  /** Drizzle on better-sqlite3: what `db.transaction()` gives. */
+  | { run(query: string): unknown; all(query: string): unknown; rollback(): never }
+
+/**
  * A transaction that you began with the library of your choice, on the database that Holdfast's tables are in. Told
  * apart by shape; a pool or a connection outside of a transaction is refused, by the compiler where it can tell.
  */
 export type Tx =
+  | SqliteTx
   /**
-   * A client of `pg` after BEGIN; a PGlite transaction; TypeORM's EntityManager or QueryRunner in a transaction; or
+   * A client of `pg` after BEGIN; TypeORM's EntityManager or QueryRunner in a transaction; or
    * anything else that runs a text with its values and resolves to `{ rows }`.
    */
   | {
       query(text: string, values: (string | null)[]): Answer
       /** A `pg.Pool` has these: it runs each query on any of its connections. */
       readonly totalCount?: never
-      /** A PGlite itself. */
-      readonly waitReady?: never
       /** A DataSource. */
       readonly isInitialized?: never
     }
@@ -98,6 +107,11 @@ export interface TxOptions {
 
 export interface EnqueueOptions<Q extends string = string> extends NewJobOptions<Q>, TxOptions {}
 
+/** Options of `enqueueSync`, which is for transactions only. */
+export interface EnqueueSyncOptions<Q extends string = string> extends NewJobOptions<Q> {
+  readonly tx: SqliteTx
+}
+
 export type Args<In, Q extends string = string, Options = EnqueueOptions<Q>> = unknown extends In
   ? [input?: In, options?: Options]
   : void extends In
@@ -117,6 +131,12 @@ export interface Item {
 export interface Job<Name extends string, In, Out, Q extends string = string> {
   readonly name: Name
   enqueue(...args: Args<In, Q>): Promise<Handle<Out>>
+  /**
+   * Enqueues in a transaction of better-sqlite3, or of Drizzle on it, which take no async function. Needs
+   * `sqliteStore({ database })`, `{ tx }`, and a schema that validates without a promise. The job is there if and only if
+   * the transaction commits.
+   */
+  enqueueSync(input: void extends In ? In | undefined : In, options: EnqueueSyncOptions<Q>): Handle<Out>
   /**
    * Enqueues all inputs, however many, in bounded memory. Throws a PartialEnqueueError that lists by index what could
    * not be enqueued; everything else is. Inputs that break off midway are such a failure, listed last: what they gave

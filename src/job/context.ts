@@ -31,7 +31,10 @@ export interface Snooze {
   readonly delayMs: number
 }
 
-/** A transaction as a client of `pg` has it: pass it to `{ tx }`, or to whatever takes such a client. */
+/**
+ * A transaction as a client of `pg` has it: pass it to `{ tx }`, or to whatever takes such a client. With
+ * `sqliteStore({ database })` it is a handle of your library instead, so say which: `commit(async (tx: Database) => …)`.
+ */
 export interface CommitTx {
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: unknown[] }>
 }
@@ -50,11 +53,12 @@ export interface RunContext<In, Ctx> {
   // Functions in properties, not methods: handlers take them out of the object, which a linter must not mind.
   readonly progress: (done: number, total?: number, note?: string) => void
   /**
-   * On PostgreSQL and embedded: what `write` does through its transaction and this job's completion are committed
-   * together, or not at all; the job's result is what it resolves to. The transaction begins here, so that a long handler
-   * holds nothing. It may run again where the database asks for that, so keep other effects out of it.
+   * On PostgreSQL and on SQLite databases of yours: what `write` does through its transaction and this job's completion
+   * are committed together, or not at all; the job's result is what it resolves to. The transaction begins here, so that a
+   * long handler holds nothing. It may run again where the database asks for that, so keep other effects out of it. On
+   * SQLite it holds the only write lock, so it is given one second.
    */
-  readonly commit: <R>(write: (tx: CommitTx) => Promise<R>) => Promise<R>
+  readonly commit: <R, T = CommitTx>(write: (tx: T) => Promise<R>) => Promise<R>
   /** `return snooze('5m')`: run again later without using an attempt. */
   readonly snooze: (delay: Duration) => Snooze
 }

@@ -67,6 +67,11 @@ export interface Transactions {
    */
   enqueue(tx: unknown, flush: Flush): Promise<readonly EnqueueAnswer[]>
   /**
+   * The same without a promise, for libraries whose transactions take no asynchronous function. It may be the first call
+   * that the store gets: nobody may have opened it. Missing where the store cannot do that.
+   */
+  enqueueSync?(tx: unknown, flush: Flush): readonly EnqueueAnswer[]
+  /**
    * As `Notes.list`, as the transaction sees them. Where it is missing they are read past the transaction: that takes a
    * connection besides the one that the transaction holds.
    */

@@ -21,6 +21,8 @@ export async function commitAttempt<R>(
   const { insideCommit } = core.connection
   insideCommit.refuse('commit again')
   const runMs = (): number => attempt.runMs(core.clock.monotonicMs())
+  // A store that gave `write` up lets it run on: what it comes to does not count any more.
+  let isGivenUp = false
   let done: { readonly value: R; readonly settlement: CompletedSettlement } | undefined
   const send = core.connection.lend('commit', async (store) => {
     const { transactions } = store
@@ -30,6 +32,7 @@ export async function commitAttempt<R>(
       refuseWhenOver(attempt)
       const value = await insideCommit.run(() => write(tx as never))
       const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
+      if (isGivenUp) throw over()
       // A handler that was told to end meanwhile has ended in another way by now.
       refuseWhenOver(attempt)
       const settlement: CompletedSettlement = { type: 'completed', result: json, resultDropped: dropped }
@@ -39,6 +42,7 @@ export async function commitAttempt<R>(
     })
   })
   await send.catch((error: unknown) => {
+    isGivenUp = true
     attempt.commits = false
     throw error
   })
@@ -50,7 +54,11 @@ export async function commitAttempt<R>(
 function refuseWhenOver(attempt: Attempt): void {
   if (attempt.abort.reason !== undefined) throw attempt.abort.reason
   if (attempt.phase === 'running') return
-  throw new HoldfastError('HF_LEASE_LOST', 'This attempt is over: nothing of it can be committed any more.')
+  throw over()
+}
+
+function over(): HoldfastError {
+  return new HoldfastError('HF_LEASE_LOST', 'This attempt is over: nothing of it can be committed any more.')
 }
 
 function twice({ job }: Attempt): HoldfastError {

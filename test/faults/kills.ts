@@ -1,16 +1,18 @@
 /**
- * `npm run soak:kills -- [--store postgres|redis] [--rounds N] [--seed S]`: kills workers under load (and Redis itself),
+ * `npm run soak:kills -- [--store postgres|redis|sqlite] [--rounds N] [--seed S]`: kills workers under load (and Redis itself),
  * round by round, prints what became of their jobs, and exits 1 where anything was lost, doubled or late.
  */
 import { parseArgs } from 'node:util'
 import { killSoakOnPostgres } from './postgres/support/kill-site.ts'
 import { killSoakOnRedis } from './redis/support/kill-site.ts'
+import { killSoakOnSqlite } from './sqlite/support/kill-site.ts'
 import { RECOVERY_MS, type KillReport } from './support/kill-soak.ts'
 
 /** On Redis 125 rounds are 100 kills of workers, 25 freezes, and 21 kills of Redis. */
 const SOAKS = {
   postgres: { run: killSoakOnPostgres, rounds: 100 },
   redis: { run: killSoakOnRedis, rounds: 125 },
+  sqlite: { run: killSoakOnSqlite, rounds: 200 },
 }
 
 const { values } = parseArgs({
@@ -20,11 +22,11 @@ const { values } = parseArgs({
     seed: { type: 'string' },
   },
 })
-const soak = values.store === 'postgres' || values.store === 'redis' ? SOAKS[values.store] : undefined
+const soak = isStore(values.store) ? SOAKS[values.store] : undefined
 const rounds = Number(values.rounds ?? soak?.rounds)
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(values.seed)
 if (soak === undefined || !Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
-  console.error('usage: npm run soak:kills -- [--store postgres|redis] [--rounds N] [--seed S]')
+  console.error('usage: npm run soak:kills -- [--store postgres|redis|sqlite] [--rounds N] [--seed S]')
   process.exit(2)
 }
 
@@ -38,6 +40,10 @@ const late = report.recoveriesMs.filter((ms) => ms > RECOVERY_MS).length
 print(report)
 for (const violation of report.violations) console.error(violation)
 process.exitCode = report.lost + report.badEffects + report.violations.length + late === 0 ? 0 : 1
+
+function isStore(name: string): name is keyof typeof SOAKS {
+  return name in SOAKS
+}
 
 function print(told: KillReport): void {
   const sorted = told.recoveriesMs.toSorted((a, b) => a - b)

@@ -20,12 +20,19 @@ describe('a mutant of the SQL of the embedded store is noticed', () => {
 
   test('and one that SQLite cannot parse is an error', async () => {
     const find = 'delete from holdfast_job where seq = ?;'
-    const mutant = { name: 'syntax', file: 'jobs', find, replace: 'delete holdfast_job;', caughtBy: ['unused'] }
+    const mutant = {
+      name: 'syntax',
+      file: 'jobs',
+      find,
+      replace: 'delete holdfast_job;',
+      caughtBy: ['unused'],
+    }
     await expect(hunt(mutant, sqliteSite)).rejects.toThrow('does not load')
   })
 
   test('and the SQL as it is passes the same tests', async () => {
     const tests = testsOn(sqliteSite, (_, text) => text)
-    for (const title of new Set(SQLITE_MUTANTS.flatMap(({ caughtBy }) => caughtBy))) await tests.get(title)?.()
+    for (const title of new Set(SQLITE_MUTANTS.flatMap(({ caughtBy }) => caughtBy)))
+      await tests.get(title)?.()
   })
 })

@@ -67,7 +67,9 @@ export class SqliteBench {
     this.#database ??= new DatabaseSync(join(this.directory, 'holdfast.db'))
     const database = this.#database
     const wrong = database.prepare(AUDIT).all()
-    const tables = database.prepare(`select name from sqlite_schema where type = 'table' and name like 'holdfast_%'`).all()
+    const tables = database
+      .prepare(`select name from sqlite_schema where type = 'table' and name like 'holdfast_%'`)
+      .all()
     database.exec('begin immediate')
     for (const { name } of tables as { readonly name: string }[]) database.exec(`delete from ${name}`)
     database.exec('commit')
@@ -82,10 +84,14 @@ function lent(store: Store): Store {
     Promise.reject(new HoldfastError('HF_CLOSED', 'The embedded store is closed.'))
   const guarded = <T extends object>(part: T): T =>
     Object.fromEntries(
-      Object.entries(part).map(([name, member]: [string, unknown]) => {
+      Object.entries(part as Record<string, unknown>).map(([name, member]) => {
         if (typeof member === 'object' && member !== null) return [name, guarded(member)]
         if (typeof member !== 'function') return [name, member]
-        return [name, (...args: unknown[]): unknown => (isClosed ? refused() : member(...args))]
+        return [
+          name,
+          (...args: unknown[]): unknown =>
+            isClosed ? refused() : (member as (...all: unknown[]) => unknown)(...args),
+        ]
       }),
     ) as T
   return {

@@ -115,7 +115,7 @@ export class Pulses {
     this.#startFromMs = clock.monotonicMs() + RESTART_MS
     try {
       const thread = start()
-      thread.on('error', (error) => this.#complain(error.message))
+      thread.on('error', (error: Error) => this.#complain(error.message))
       thread.on('message', (message: FromPulseThread) => {
         if (message.type === 'ready') this.onThread()
         else this.#complain(message.why)

@@ -9,7 +9,7 @@ export type SqlValue = null | number | string
 export interface Statement {
   all(...values: SqlValue[]): unknown[]
   get(...values: SqlValue[]): unknown
-  run(...values: SqlValue[]): { readonly changes: number | bigint }
+  run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
 }
 
 export interface Database {

@@ -12,7 +12,9 @@ export type Durability = 'full' | 'normal'
 const APPLICATION_ID = 0x484f4c44
 /** Of the tables. */
 export const SCHEMA_VERSION = 1
-/** While the file is opened; afterwards the thread waits by itself, see `waitForLock`. */
+/** Up to this size the whole file is checked at each opening, which takes about a millisecond a megabyte. */
+const MAX_CHECKED_BYTES = 32 * 2 ** 20
+/** While the file is opened; afterwards steps wait by themselves, see `lock.ts`. */
 const OPEN_BUSY_MS = 10_000
 
 /** `tables`: the SQL that makes them. */
@@ -21,16 +23,18 @@ export function openDatabase(driver: Driver, path: string, durability: Durabilit
   try {
     // First of all: switching to WAL needs a lock, and several processes may open a new file at the same time.
     database.exec(`pragma busy_timeout = ${OPEN_BUSY_MS}`)
-    checkOwner(database, path)
-    // Effective only before the first table.
-    database.exec('pragma auto_vacuum = incremental')
+    // Effective only before the first table. On a database that is there it would wait for the write lock.
+    if (!checkOwner(database, path)) database.exec('pragma auto_vacuum = incremental')
     database.exec('pragma journal_mode = wal')
     database.exec(`pragma synchronous = ${durability}`)
     // On macOS fsync alone leaves data in the cache of the disk. Elsewhere these do nothing.
     database.exec('pragma fullfsync = on; pragma checkpoint_fullfsync = on')
     database.exec('pragma wal_autocheckpoint = 1000; pragma journal_size_limit = 67108864')
     database.exec('pragma cache_size = -16000; pragma temp_store = memory')
+    // A page that cannot be right is an error instead of a guess.
+    database.exec('pragma cell_size_check = on')
     install(database, path, tables)
+    checkStructure(database, path)
     database.exec('pragma busy_timeout = 0')
     return database
   } catch (error) {
@@ -65,6 +69,18 @@ function install(database: Database, path: string, tables: string): void {
     database.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${SCHEMA_VERSION}`)
   }
   database.exec('commit')
+}
+
+/** Rows that SQLite would pass over without an error. See docs/decisions/0014-embedded-sqlite-damage.md. */
+function checkStructure(database: Database, path: string): void {
+  if (pragma(database, 'page_count') * pragma(database, 'page_size') > MAX_CHECKED_BYTES) return
+  const [found] = database.prepare('pragma integrity_check(1)').all() as {
+    readonly integrity_check: string
+  }[]
+  // It has read every page into the cache.
+  database.exec('pragma shrink_memory')
+  if (found?.integrity_check === 'ok') return
+  throw new HoldfastError('HF_STORE_DAMAGED', `${path} is damaged: ${found?.integrity_check ?? 'no answer'}.`)
 }
 
 function pragma(database: Database, name: string): number {

@@ -1,19 +1,34 @@
 /**
  * The embedded store: an SQLite database in a directory of its own, which the processes of one host share. A thread of each
- * process owns its connection, so that neither a transaction nor the disk holds up the event loop.
+ * process owns its connection, so that neither a transaction nor the disk holds up the event loop. Or tables in a database
+ * of the caller's, see `caller/`.
  */
 import { systemClock } from '../../std/clock.ts'
 import { Pulses } from '../pulse/pulse.ts'
-import type { Store, WakeUp } from '../store.ts'
-import { checkSettles } from '../settle-check.ts'
+import { HoldfastError } from '../../errors.ts'
+import type { Store } from '../store.ts'
+import { storeInDatabase } from './caller/caller-store.ts'
+import type { SqliteDatabase } from './caller/handle.ts'
+import { Listeners } from './listeners.ts'
 import type { Durability } from './open-database.ts'
+import { storeMethods } from './store-methods.ts'
 import { ThreadLink } from './thread/link.ts'
-import type { ThreadData } from './thread/protocol.ts'
+import type { StoreData } from './thread/protocol.ts'
 import { PulsePort } from './thread/pulse-port.ts'
 
 export interface SqliteStoreOptions {
   /** Where the data lives; made if it is not there. @default '.holdfast' */
   readonly directory?: string
+  /**
+   * Keeps the jobs in tables of your own database instead, so that `{ tx }` and `commit()` cover your tables and jobs in
+   * one transaction. Pass an open handle of better-sqlite3, libsql, `node:sqlite` or `@photostructure/sqlite`, of a file in
+   * WAL mode. The store opens further connections with the class of the handle, in your thread, and leaves the handle open
+   * when it closes. What you commit yourself is as durable as your connection is: in WAL mode better-sqlite3 has
+   * `synchronous = normal` unless you set it. Not together with `directory`.
+   */
+  readonly database?: SqliteDatabase
+  /** Put before the name of each table in `database`. @default 'holdfast_' */
+  readonly prefix?: string
   /**
    * `full`: nothing acknowledged is lost, whatever happens. `normal`: a power cut or a crash of the operating system can take
    * back what was acknowledged since the last checkpoint; a crash of a process takes back nothing. @default 'full'
@@ -24,20 +39,25 @@ export interface SqliteStoreOptions {
 }
 
 export function sqliteStore(options: SqliteStoreOptions = {}): Store {
-  const { directory = '.holdfast', durability = 'full' } = options
+  const { database, prefix, durability = 'full' } = options
+  if (database !== undefined) {
+    if (options.directory !== undefined) throw bothPlaces()
+    return storeInDatabase({ database, prefix, durability })
+  }
+  if (prefix !== undefined) throw prefixAlone()
+  const { directory = '.holdfast' } = options
   const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
   return storeOnThread({ directory, durability, clock: null, maxLook: null, sql: null }, onNotice)
 }
 
 /** The store on a thread that is started like this: for tests that set its clock. */
-export function storeOnThread(data: ThreadData, onNotice: (line: string) => void): Store {
-  const listeners = new Set<(hint: WakeUp) => void>()
-  const link = new ThreadLink(data, onNotice, (hint) => {
-    for (const listener of listeners) tell(listener, hint)
-  })
+export function storeOnThread(data: StoreData, onNotice: (line: string) => void): Store {
+  const listeners = new Listeners()
+  const link = new ThreadLink(data, onNotice, (hint) => listeners.tell(hint))
   const pulses = new Pulses({ thread: () => new PulsePort(link), clock: systemClock, onNotice })
   return {
     kind: 'embedded',
+    ...storeMethods((name, ...args) => link.call(name, ...args)),
     open: () => link.open(),
     async close() {
       await pulses.close()
@@ -45,60 +65,24 @@ export function storeOnThread(data: ThreadData, onNotice: (line: string) => void
       listeners.clear()
     },
     keepAlive: (worker, leaseMs) => pulses.keepAlive(worker, leaseMs),
-    enqueue: (flush) => link.call('enqueue', flush),
-    register: (worker, leaseMs, atOnce) => link.call('register', worker, leaseMs, atOnce ?? null),
-    retire: (worker) => link.call('retire', worker),
-    async cycle(request) {
-      checkSettles(request.settle)
-      return link.call('cycle', request)
-    },
-    heartbeat: (request) => link.call('heartbeat', request),
-    report: (worker, reports) => link.call('report', worker, reports),
     async subscribe(listener) {
       await link.listen(true)
-      // A wrapper of its own: one function subscribed twice is two subscriptions.
-      const own: typeof listener = (hint) => listener(hint)
-      listeners.add(own)
+      const remove = listeners.add(listener)
       return async () => {
-        if (listeners.delete(own) && listeners.size === 0) await link.listen(false).catch(() => undefined)
+        if (remove()) await link.listen(false).catch(() => undefined)
       }
-    },
-    upkeep: {
-      promote: (limit) => link.call('promote', limit),
-      rescue: (limit) => link.call('rescue', limit),
-      prune: (retention, limit) => link.call('prune', retention, limit),
-      lead: (candidate, ttlMs) => link.call('lead', candidate, ttlMs),
-      resign: (candidate) => link.call('resign', candidate),
-    },
-    schedules: {
-      put: (schedule) => link.call('putSchedule', schedule),
-      remove: (id) => link.call('removeSchedule', id),
-      list: () => link.call('listSchedules'),
-      fire: (id, slot, nextSlot, job) => link.call('fire', id, slot, nextSlot, job),
-    },
-    notes: {
-      put: (kind, id, text, ttlMs) => link.call('putNote', kind, id, text, ttlMs),
-      remove: (kind, id) => link.call('removeNote', kind, id),
-      list: (kind) => link.call('listNotes', kind),
-    },
-    admin: {
-      get: (id) => link.call('get', id),
-      list: (query) => link.call('list', query),
-      queues: () => link.call('queues'),
-      setPaused: (queue, paused) => link.call('setPaused', queue, paused),
-      cancel: (id, reason) => link.call('cancel', id, reason),
-      change: (filter, action, limit, after) => link.call('change', filter, action, limit, after),
-      edit: (id, edit) => link.call('edit', id, edit),
-      deadGroups: (filter, limit, after) => link.call('deadGroups', filter, limit, after),
     },
   }
 }
 
-/** What a listener throws is its own affair. */
-function tell(listener: (hint: WakeUp) => void, hint: WakeUp): void {
-  try {
-    listener(hint)
-  } catch {
-    // A hint is best effort, and the step it tells of has happened.
-  }
+function bothPlaces(): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', 'sqliteStore() was given a directory and a database.', {
+    hint: 'Pass `directory` for a database that only Holdfast uses, or `database` for tables in your own.',
+  })
+}
+
+function prefixAlone(): HoldfastError {
+  return new HoldfastError('HF_BAD_OPTION', 'sqliteStore() was given a prefix without a database.', {
+    hint: 'Only tables in a database of your own have a prefix: sqliteStore({ database, prefix }).',
+  })
 }

@@ -29,6 +29,8 @@ export interface KillSite {
   readonly isRecovered: (workers: readonly string[], jobs: readonly HeldJob[]) => Promise<boolean>
   /** At the end. */
   readonly inspect: () => Promise<Inspected>
+  /** Whether a process that was just stopped keeps everybody else from writing: no lease helps against that. */
+  readonly holdsUpOthers?: (pid: number) => Promise<boolean>
   /** Kills the server and starts it again; where it is missing, the server is left alone. */
   readonly killServer?: () => Promise<void>
 }
@@ -222,6 +224,11 @@ class Soak {
     const at = this.#history.write({ type: 'fault', kind: 'freeze', node: victim.name })
     this.#history.write({ type: 'node', what: 'frozen', node: victim.name })
     victim.signal('SIGSTOP')
+    while ((await this.#site.holdsUpOthers?.(victim.pid)) === true) {
+      victim.signal('SIGCONT')
+      await pause(this.#random.float() * 20)
+      victim.signal('SIGSTOP')
+    }
     try {
       const held = await this.#wound(victim, at)
       await this.#recovered(victim)

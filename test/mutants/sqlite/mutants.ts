@@ -93,8 +93,9 @@ export const SQLITE_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a retry does not count its attempt',
     file: 'jobs',
-    find: 'update holdfast_job set due = ?, attempt = ?, crashes = ? where seq = ?;',
-    replace: 'update holdfast_job set due = ?, attempt = attempt + 0 * ?, crashes = ? where seq = ?;',
+    find: 'update holdfast_job set due = ?, attempt = ?, crashes = ?, sum = ? where seq = ?;',
+    replace:
+      'update holdfast_job set due = ?, attempt = attempt + 0 * ?, crashes = ?, sum = ? where seq = ?;',
     caughtBy: [MODEL],
   },
   {

@@ -28,7 +28,9 @@ async function load(edit: EditText): Promise<void> {
   const database = new DatabaseSync(':memory:')
   try {
     database.exec(tables)
-    for (const text of statements.values()) database.prepare(text)
+    // Only in a database of somebody else's.
+    database.exec(statements.get('makeVersion') ?? '')
+    for (const [name, text] of statements) if (name !== 'makeVersion') database.prepare(text)
   } finally {
     database.close()
   }

@@ -27,7 +27,12 @@ export function queues(engine: Engine): readonly QueueStatus[] {
   return engine.db.all<QueueRow>('queues').map(({ name: queue, paused, ...row }) => {
     const { scheduled, ready, running, completed, dead, cancelled } = row
     const counts = { scheduled, blocked: 0, ready, running, completed, dead, cancelled }
-    return { queue, paused: paused === 1, counts, oldestReadyAt: ready === 0 ? null : oldestReadyAt(engine, queue) }
+    return {
+      queue,
+      paused: paused === 1,
+      counts,
+      oldestReadyAt: ready === 0 ? null : oldestReadyAt(engine, queue),
+    }
   })
 }
 
@@ -92,7 +97,8 @@ function apply(engine: Engine, row: JobRow, places: Places, action: BulkAction):
   if (action.type === 'cancel') return cancelJob(engine, row, places, action.reason) !== 'final'
   const end = engine.db.get<EndedRow>('endedBySeq', row.seq)
   if (end === undefined) return false
-  if (action.type === 'replay') return end.state === 'dead' && replay(engine, row, action.payload ?? row.payload)
+  if (action.type === 'replay')
+    return end.state === 'dead' && replay(engine, row, action.payload ?? row.payload)
   engine.forget(row.seq, row.queue, end.state)
   return true
 }

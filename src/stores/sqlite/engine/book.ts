@@ -20,9 +20,14 @@ export function removeSchedule(engine: Engine, id: string): boolean {
 }
 
 export function listSchedules(engine: Engine): ScheduleList {
-  const schedules = engine.db.all<ScheduleRow>('schedules').map(
-    ({ id, spec, next_tick: nextSlot, last_tick: lastSlot }): StoredSchedule => ({ id, spec, nextSlot, lastSlot }),
-  )
+  const schedules = engine.db
+    .all<ScheduleRow>('schedules')
+    .map(({ id, spec, next_tick: nextSlot, last_tick: lastSlot }): StoredSchedule => ({
+      id,
+      spec,
+      nextSlot,
+      lastSlot,
+    }))
   return { now: engine.now(), schedules }
 }
 
@@ -52,5 +57,6 @@ export function removeNote(engine: Engine, kind: string, id: string): boolean {
 }
 
 export function listNotes(engine: Engine, kind: string): readonly Note[] {
-  return engine.db.all<Note>('notes', kind, engine.now())
+  // The library's own rows need not be plain objects.
+  return engine.db.all<Note>('notes', kind, engine.now()).map(({ id, text }) => ({ id, text }))
 }

@@ -1,8 +1,9 @@
 /** Claims: the ready jobs of lowest rank, under a lease of their own. */
 import type { JobId, Token, WorkerId } from '../../../job/ids.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, Lease } from '../../store.ts'
+import { damaged } from './damage.ts'
 import type { Engine } from './engine.ts'
-import { claimedJob } from './rows.ts'
+import { claimedJob, type JobRow } from './rows.ts'
 import { settleAll } from './settle.ts'
 
 /** Settles, then claims: the claim can take what the settle released. */
@@ -37,7 +38,9 @@ function claimJobs(engine: Engine, worker: WorkerId, claim: ClaimRequest): Lease
   takeOut(engine, claim.queue, chosen)
   const plain = chosen.filter(({ suspect }) => suspect === 0)
   const suspects = chosen.filter(({ suspect }) => suspect === 1)
-  return [plain, suspects].filter(({ length }) => length > 0).map((jobs) => grant(engine, worker, claim.queue, jobs))
+  return [plain, suspects]
+    .filter(({ length }) => length > 0)
+    .map((jobs) => grant(engine, worker, claim.queue, jobs))
 }
 
 /** The first of a queue in order of rank, at most one suspect among them. */
@@ -65,7 +68,9 @@ function oldest(engine: Engine, queue: string, suspect: 0 | 1, limit: number): C
 }
 
 function firstByRank(candidates: Candidate[], limit: number): Candidate[] {
-  return candidates.sort((a, b) => a.due - a.head - (b.due - b.head) || (a.id < b.id ? -1 : 1)).slice(0, limit)
+  return candidates
+    .sort((a, b) => a.due - a.head - (b.due - b.head) || (a.id < b.id ? -1 : 1))
+    .slice(0, limit)
 }
 
 function takeOut(engine: Engine, queue: string, chosen: readonly Candidate[]): void {
@@ -77,19 +82,24 @@ function takeOut(engine: Engine, queue: string, chosen: readonly Candidate[]): v
   for (const { last, size } of ranges.values()) {
     const { suspect, head, due, id } = last
     const taken = engine.db.run('takeReady', queue, suspect, head, due, id)
-    if (taken !== size) throw new Error(`A claim of ${size} jobs took ${taken} out of ready.`)
+    if (taken !== size) throw damaged(`a claim of ${size} jobs took ${taken} out of ready`)
   }
 }
 
 function grant(engine: Engine, worker: WorkerId, queue: string, chosen: readonly Candidate[]): Lease {
-  const rows = chosen.map(({ seq }) => engine.jobAt(seq))
+  const rows = chosen.map((candidate) => bodyOf(engine, candidate))
   const keyed = rows.filter(({ unique_key: key }) => key !== null)
   for (const row of keyed) if (row.key_while === 'ready') engine.freeKey(row)
   const claimedAt = engine.now()
   const size = rows.length
   const granted = engine.db.get<{ token: Token }>(
     'grantLease',
-    ...[worker, queue, claimedAt, size, size, keyed.length > 0 ? 1 : 0],
+    worker,
+    queue,
+    claimedAt,
+    size,
+    size,
+    keyed.length > 0 ? 1 : 0,
   )
   if (granted === undefined) throw new Error('A claim was not granted a lease.')
   const { token } = granted
@@ -97,4 +107,12 @@ function grant(engine: Engine, worker: WorkerId, queue: string, chosen: readonly
   engine.count(queue, 'ready', -size)
   engine.count(queue, 'running', size)
   return { token, queue, claimedAt, jobs: rows.map((row) => claimedJob(row, 1)) }
+}
+
+/** An entry that points to another job would run that one twice, and its own never. */
+function bodyOf(engine: Engine, { seq, id, due, head }: Candidate): JobRow {
+  const row = engine.jobAt(seq)
+  if (row.id !== id || row.due !== due || row.head !== head)
+    throw damaged(`ready job ${id} differs from its entry`)
+  return row
 }

@@ -1,8 +1,9 @@
 /** The statements of `sql/`, by name, on one connection. Each is prepared when it is first used. */
 import { readFileSync } from 'node:fs'
 import type { Database, SqlValue, Statement } from '../driver.ts'
+import { damaged } from './damage.ts'
 
-const FILES = ['jobs', 'leases', 'upkeep', 'admin'] as const
+const FILES = ['jobs', 'leases', 'upkeep', 'admin', 'version'] as const
 const NAME = /^-- name: (\w+)$/m
 
 /** As the files name their tables; a store in somebody else's database has a prefix of its own. */
@@ -41,11 +42,11 @@ export class Db {
   }
 
   all<Row>(name: string, ...values: SqlValue[]): Row[] {
-    return this.#statement(name).all(...values) as Row[]
+    return read(() => this.#statement(name).all(...values)) as Row[]
   }
 
   get<Row>(name: string, ...values: SqlValue[]): Row | undefined {
-    return this.#statement(name).get(...values) as Row | undefined
+    return read(() => this.#statement(name).get(...values)) as Row | undefined
   }
 
   /** Returns how many rows it changed. */
@@ -53,10 +54,15 @@ export class Db {
     return Number(this.#statement(name).run(...values).changes)
   }
 
+  /** Returns the rowid of the new row. */
+  insert(name: string, ...values: SqlValue[]): number {
+    return Number(this.#statement(name).run(...values).lastInsertRowid)
+  }
+
   /** Asserts that it changes one row: a step that misses its job must not be committed. */
   runOne(name: string, ...values: SqlValue[]): void {
     const changed = this.run(name, ...values)
-    if (changed !== 1) throw new Error(`The statement ${name} changed ${changed} rows instead of one.`)
+    if (changed !== 1) throw damaged(`the statement ${name} changed ${changed} rows instead of one`)
   }
 
   #statement(name: string): Statement {
@@ -68,5 +74,15 @@ export class Db {
       this.#prepared.set(name, statement)
     }
     return statement
+  }
+}
+
+/** No integer of ours is beyond 2^53; the library throws at one that is. */
+function read<T>(statement: () => T): T {
+  try {
+    return statement()
+  } catch (error) {
+    if ((error as { readonly code?: unknown }).code !== 'ERR_OUT_OF_RANGE') throw error
+    throw damaged('a stored number is greater than any that was written')
   }
 }

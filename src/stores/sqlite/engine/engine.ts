@@ -3,13 +3,14 @@
  * from its first read to its last write. There is one path into `ready` and one out of a lease; both keep the counts.
  */
 import { HoldfastError } from '../../../errors.ts'
-import type { JobId } from '../../../job/ids.ts'
+import type { JobId, Token, WorkerId } from '../../../job/ids.ts'
 import type { Due, NewJob } from '../../../job/record.ts'
 import type { FinalState, StoredState } from '../../../job/states.ts'
 import type { UniqueClaim } from '../../../job/unique.ts'
 import type { Clock } from '../../../std/clock.ts'
 import type { Random } from '../../../std/random.ts'
-import type { WakeUp } from '../../store.ts'
+import type { RescueAnswer, WakeUp } from '../../store.ts'
+import { checkJob, damaged, sumOfEnded, sumOfJob } from './damage.ts'
 import type { Db } from './db.ts'
 import { jobColumns, jobValues, pastValues, readPast, type JobRow, type Past, type PastRow } from './rows.ts'
 
@@ -30,11 +31,17 @@ export interface EngineParts {
 
 type Counts = Record<StoredState, number>
 
+const NOTHING: RescueAnswer = { workers: [], jobs: [] }
+
+function join(first: RescueAnswer, second: RescueAnswer): RescueAnswer {
+  return { workers: [...first.workers, ...second.workers], jobs: [...first.jobs, ...second.jobs] }
+}
+
 /** How a job ended, as far as that is not the same for all. */
 export interface Ending {
   /** The lease it was under; null if it was waiting. */
-  readonly token?: number | null
-  readonly worker?: string | null
+  readonly token?: Token | null
+  readonly worker?: WorkerId | null
   readonly runMs?: number | null
   readonly result?: string | null
   readonly resultDropped?: boolean
@@ -49,6 +56,9 @@ export class Engine {
   /** Changes of this transaction that are not written yet. */
   readonly #counts = new Map<string, Counts>()
   #hints: WakeUp[] = []
+  /** What was rescued outside of `rescue`: in this transaction, and in those before it. */
+  #rescuing: RescueAnswer = NOTHING
+  #rescued: RescueAnswer = NOTHING
   #now = 0
 
   constructor({ db, clock, random, processes }: EngineParts) {
@@ -105,42 +115,72 @@ export class Engine {
   takeHints(): readonly WakeUp[] {
     const hints = this.#hints
     this.#hints = []
+    this.#rescued = join(this.#rescued, this.#rescuing)
+    this.#rescuing = NOTHING
     return hints
   }
 
   rolledBack(): void {
     this.#counts.clear()
     this.#hints = []
+    this.#rescuing = NOTHING
+  }
+
+  // ── rescues: the next `rescue` answers with all of them, so that its caller can tell ──
+
+  rescued(answer: RescueAnswer): void {
+    this.#rescuing = join(this.#rescuing, answer)
+  }
+
+  get hasRescued(): boolean {
+    return this.#rescued.workers.length + this.#rescued.jobs.length > 0
+  }
+
+  takeRescued(): RescueAnswer {
+    const rescued = this.#rescued
+    this.#rescued = NOTHING
+    return rescued
   }
 
   // ── where jobs are ───────────────────────────────────────────────────────────
 
+  /** An id that exists already violates a constraint, and the whole transaction is taken back. */
   insert(job: NewJob): void {
     const created = this.now()
     const due = this.dueAt(job.due)
     const columns = jobColumns(job, due)
-    const seq = this.db.get<{ seq: number }>('insertJob', job.id, created, ...jobValues(columns))?.seq
+    const values = jobValues({ ...columns, id: job.id, created })
+    const seq = this.db.get<{ seq: number }>('insertJob', job.id, created, ...values)?.seq
     if (seq === undefined) throw new Error(`Job ${job.id} was not inserted.`)
     this.putWaiting({ ...columns, id: job.id, seq, created }, due > created ? 'scheduled' : 'ready')
   }
 
   /** Writes everything but the id and the time of creation of a job that is off its place. */
-  rewrite(row: JobRow): void {
+  rewrite(row: Omit<JobRow, 'sum'>): void {
     this.db.runOne('rewriteJob', ...jobValues(row), row.seq)
   }
 
+  /** Writes what changes of a job when it is to wait again. */
+  comeBack(row: JobRow, change: Partial<Pick<JobRow, 'due' | 'attempt' | 'crashes'>>): JobRow {
+    const next = { ...row, ...change }
+    const sum = sumOfJob(next)
+    this.db.runOne('comeBack', next.due, next.attempt, next.crashes, sum, row.seq)
+    return { ...next, sum }
+  }
+
   job(id: JobId): JobRow | undefined {
-    return this.db.get<JobRow>('jobById', id)
+    const row = this.db.get<JobRow>('jobById', id)
+    return row === undefined ? undefined : checkJob(row)
   }
 
   jobAt(seq: number): JobRow {
     const row = this.db.get<JobRow>('jobBySeq', seq)
-    if (row === undefined) throw new Error(`There is no job with the seq ${seq}.`)
-    return row
+    if (row === undefined) throw damaged(`job ${seq} is listed, and there is no such job`)
+    return checkJob(row)
   }
 
   /** The one way into `ready` and `scheduled`. */
-  putWaiting(row: JobRow, state: 'ready' | 'scheduled'): void {
+  putWaiting(row: Omit<JobRow, 'sum'>, state: 'ready' | 'scheduled'): void {
     const { queue, head, due, id, seq } = row
     if (state === 'ready') {
       this.db.run('intoReady', queue, suspect(row), head, due, id, seq)
@@ -167,9 +207,30 @@ export class Engine {
 
   /** Final, for a job that is neither waiting nor under a lease any more. */
   finish(row: Pick<JobRow, 'seq' | 'queue'>, state: FinalState, end: Ending): void {
-    const { token = null, worker = null, runMs = null, result = null, resultDropped = false, reason = null } = end
+    const {
+      token = null,
+      worker = null,
+      runMs = null,
+      result = null,
+      resultDropped = false,
+      reason = null,
+    } = end
     const dropped = resultDropped ? 1 : 0
-    this.db.run('intoEnded', row.seq, state, this.now(), token, worker, runMs, result, dropped, reason)
+    const ended = { state, finished: this.now(), token, worker, run_ms: runMs, result, dropped, reason }
+    const sum = sumOfEnded(row.seq, ended)
+    this.db.run(
+      'intoEnded',
+      row.seq,
+      state,
+      ended.finished,
+      token,
+      worker,
+      runMs,
+      result,
+      dropped,
+      reason,
+      sum,
+    )
     this.count(row.queue, state, 1)
   }
 
@@ -188,11 +249,11 @@ export class Engine {
   // ── what it went through ─────────────────────────────────────────────────────
 
   past(seq: number): Past {
-    return readPast(this.db.get<PastRow>('past', seq))
+    return readPast(seq, this.db.get<PastRow>('past', seq))
   }
 
   changePast(seq: number, parts: Partial<Past>): void {
-    this.db.run('writePast', seq, ...pastValues({ ...this.past(seq), ...parts }))
+    this.db.run('writePast', ...pastValues(seq, { ...this.past(seq), ...parts }))
   }
 
   // ── unique keys ──────────────────────────────────────────────────────────────
@@ -212,6 +273,6 @@ export class Engine {
 }
 
 /** A job that lost a worker before. */
-export function suspect({ crashes }: JobRow): 0 | 1 {
+export function suspect({ crashes }: Pick<JobRow, 'crashes'>): 0 | 1 {
   return crashes > 0 ? 1 : 0
 }

@@ -2,14 +2,19 @@
 import { HoldfastError } from '../../../errors.ts'
 import type { NewJob } from '../../../job/record.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../../store.ts'
+import { parseStored } from './damage.ts'
 import type { Engine } from './engine.ts'
 import { jobColumns, type JobRow } from './rows.ts'
 
 export function enqueue(engine: Engine, { id, jobs }: Flush): readonly EnqueueAnswer[] {
   const known = engine.db.get<{ answers: string | null }>('flush', id)
   if (known !== undefined)
-    return known.answers === null ? jobs.map(insertedAnswer) : (JSON.parse(known.answers) as EnqueueAnswer[])
-  if (jobs.length > MAX_BATCH) throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+    return known.answers === null ? jobs.map(insertedAnswer) : parseStored<EnqueueAnswer[]>(known.answers)
+  if (jobs.length > MAX_BATCH)
+    throw new HoldfastError(
+      'HF_STORE_CONTRACT',
+      `The embedded store was given a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed.`,
+    )
   const answers = jobs.map((job) => add(engine, job))
   const isPlain = answers.every(({ outcome }) => outcome === 'inserted')
   engine.db.run('rememberFlush', id, engine.now(), isPlain ? null : JSON.stringify(answers))
@@ -17,7 +22,6 @@ export function enqueue(engine: Engine, { id, jobs }: Flush): readonly EnqueueAn
 }
 
 export function add(engine: Engine, job: NewJob): EnqueueAnswer {
-  if (engine.job(job.id) !== undefined) throw broken(`a new job with the id ${job.id}, which exists already`)
   const { unique } = job
   const holderId = unique === null ? undefined : engine.keyHolder(unique.key)
   if (holderId !== undefined) return meet(engine, job, engine.job(holderId), holderId)
@@ -35,8 +39,7 @@ function meet(engine: Engine, job: NewJob, holder: JobRow | undefined, id: JobRo
   const next = due > engine.now() ? 'scheduled' : 'ready'
   engine.takeWaiting(holder, state)
   if (unique.onConflict === 'reschedule') {
-    engine.db.runOne('comeBack', due, holder.attempt, holder.crashes, holder.seq)
-    engine.putWaiting({ ...holder, due }, next)
+    engine.putWaiting(engine.comeBack(holder, { due }), next)
     return { id, outcome: 'rescheduled' }
   }
   // The holder keeps its id and when it was created. Everything else is the new job's, which nobody has tried yet.
@@ -51,10 +54,4 @@ function meet(engine: Engine, job: NewJob, holder: JobRow | undefined, id: JobRo
 
 function insertedAnswer({ id }: NewJob): EnqueueAnswer {
   return { id, outcome: 'inserted' }
-}
-
-function broken(what: string): HoldfastError {
-  return new HoldfastError('HF_STORE_CONTRACT', `The embedded store was given ${what}.`, {
-    hint: 'Make each id once, and repeat a flush under its own flush id.',
-  })
 }

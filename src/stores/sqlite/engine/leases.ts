@@ -1,5 +1,6 @@
 /** Leases as a step works on them. The lease row is the fence: once it is gone, its token settles nothing. */
 import type { Token } from '../../../job/ids.ts'
+import { damaged, parseStored } from './damage.ts'
 import type { Engine } from './engine.ts'
 import type { LeaseRow } from './rows.ts'
 
@@ -22,10 +23,10 @@ export class OpenLease {
     this.#engine = engine
     this.row = row
     const leased = engine.db.get<{ seqs: string }>('leased', row.token)
-    if (leased === undefined) throw new Error(`Lease ${row.token} has no jobs.`)
-    this.seqs = JSON.parse(leased.seqs) as number[]
+    if (leased === undefined) throw damaged(`lease ${row.token} has no jobs`)
+    this.seqs = parseStored<number[]>(leased.seqs)
     this.cancels = cancelsOf(engine, row.token)
-    this.#done = [...(row.done ?? '0'.repeat(row.size))]
+    this.#done = (row.done ?? '0'.repeat(row.size)).split('')
     this.#open = row.open
   }
 
@@ -50,7 +51,8 @@ export class OpenLease {
 
   /** Takes one position out: its job is about to be somewhere else. */
   close(position: number): void {
-    if (this.openAt(position) == null) throw new Error(`Position ${position} of lease ${this.row.token} is not open.`)
+    if (typeof this.openAt(position) !== 'number')
+      throw new Error(`Position ${position} of lease ${this.row.token} is not open.`)
     this.#done[position] = '1'
     this.#open--
     if (this.cancels.has(position)) this.#engine.db.run('deleteCancel', this.row.token, position)

@@ -9,6 +9,7 @@ import { checkCursor } from '../../cursor.ts'
 import { groupOf, mergeGroups } from '../../dead-groups.ts'
 import { matches } from '../../job-filter.ts'
 import type { DeadGroupPage, JobFilter, JobPage, ListQuery } from '../../store.ts'
+import { checkJob, damaged } from './damage.ts'
 import type { Engine } from './engine.ts'
 import { Places } from './places.ts'
 import type { JobRow } from './rows.ts'
@@ -102,11 +103,14 @@ function* rowsOf(engine: Engine, places: Places, request: ScanRequest): Iterable
   }
   for (;;) {
     const rows = engine.db.all<JobRow>(isUp ? 'scanUp' : 'scanDown', low, high, CHUNK)
-    yield* rows
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < CHUNK) return
-    if (isUp) low = last.id
-    else high = last.id
+    for (const row of rows) {
+      const isInOrder = isUp ? row.id > low : row.id < high
+      if (!isInOrder) throw damaged(`job ${row.seq} is out of order in the index`)
+      if (isUp) low = row.id
+      else high = row.id
+      yield checkJob(row)
+    }
+    if (rows.length < CHUNK) return
   }
 }
 

@@ -8,9 +8,24 @@ import type { LeaseRow, WorkerRow } from './rows.ts'
 import { cancelled, remember } from './settle.ts'
 import { releaseFrom } from './workers.ts'
 
+/** With what `lead` has rescued since the last time. */
 export function rescue(engine: Engine, limit: number): RescueAnswer {
+  const earlier = engine.takeRescued()
+  const now = rescueWhere(engine, limit, (worker) => isLost(engine, worker))
+  return { workers: [...earlier.workers, ...now.workers], jobs: [...earlier.jobs, ...now.jobs] }
+}
+
+/** Only workers whose process is provably gone, so that nobody who was merely cut off loses anything. */
+export function rescueGone(engine: Engine, limit: number): RescueAnswer {
+  const workers = engine.db.all<WorkerRow>('allWorkers')
+  if (!workers.some((worker) => isGone(engine, worker))) return { workers: [], jobs: [] }
+  return rescueWhere(engine, limit, (worker) => isGone(engine, worker))
+}
+
+/** Leases without a worker count as lost. */
+function rescueWhere(engine: Engine, limit: number, isLost: (worker: WorkerRow) => boolean): RescueAnswer {
   const workers = new Map(engine.db.all<WorkerRow>('allWorkers').map((worker) => [worker.id, worker]))
-  const lost = new Set([...workers.values()].filter((worker) => isLost(engine, worker)).map(({ id }) => id))
+  const lost = new Set([...workers.values()].filter(isLost).map(({ id }) => id))
   const atOnce = new Map([...workers.values()].map((worker) => [worker.id, worker.at_once]))
   const jobs: RescuedJob[] = []
   for (const row of engine.db.all<LeaseRow>('allLeases')) {
@@ -31,13 +46,18 @@ export function isRescueDue(engine: Engine): boolean {
   const workers = engine.db.all<WorkerRow>('allWorkers')
   const known = new Set(workers.map(({ id }) => id))
   return (
+    engine.hasRescued ||
     workers.some((worker) => isLost(engine, worker)) ||
     engine.db.all<LeaseRow>('allLeases').some(({ worker }) => !known.has(worker))
   )
 }
 
-function isLost(engine: Engine, { expires_at: expiresAt, process }: WorkerRow): boolean {
-  return expiresAt <= engine.now() || (process !== null && engine.processes.isGone(process))
+function isLost(engine: Engine, worker: WorkerRow): boolean {
+  return worker.expires_at <= engine.now() || isGone(engine, worker)
+}
+
+export function isGone(engine: Engine, { process }: { readonly process: string | null }): boolean {
+  return process !== null && engine.processes.isGone(process)
 }
 
 /** `atOnce`: how many jobs of each worker can have been running among those that were not taken yet. */
@@ -68,14 +88,14 @@ function crashed(engine: Engine, lease: OpenLease, position: number, mayRun: boo
   if (error === null) releaseFrom(engine, lease, position)
   else {
     const due = to === 'scheduled' ? engine.dueAt({ inMs: delayMs }) : row.due
-    engine.db.runOne('comeBack', due, row.attempt, crashes, seq)
+    const next = engine.comeBack(row, { due, crashes })
     if (to === 'cancelled') cancelled(engine, lease, seq, cancel?.reason ?? null)
     else engine.changePast(seq, { error })
     if (to === 'dead') {
       engine.freeKey(row)
       engine.finish(row, 'dead', { token })
     }
-    if (to === 'scheduled') engine.putWaiting({ ...row, due, crashes }, 'scheduled')
+    if (to === 'scheduled') engine.putWaiting(next, 'scheduled')
   }
   return { id, name, queue, worker, crashes, to, error }
 }

@@ -13,6 +13,7 @@ import type { FinalState } from '../../../job/states.ts'
 import type { UniqueClaim } from '../../../job/unique.ts'
 import { packOptions, unpackOptions, type PackedOptions } from '../../job-options.ts'
 import type { SqlValue } from '../driver.ts'
+import { checkPast, damaged, parseStored, sumOfJob, sumOfPast } from './damage.ts'
 
 export interface JobRow {
   readonly seq: number
@@ -30,6 +31,7 @@ export interface JobRow {
   readonly unique_key: string | null
   readonly key_while: 'ready' | 'unfinished' | null
   readonly key_ms: number | null
+  readonly sum: number
   readonly options: string | null
   readonly payload: string
 }
@@ -54,6 +56,7 @@ export interface EndedRow {
   readonly result: string | null
   readonly dropped: number
   readonly reason: string | null
+  readonly sum: number
 }
 
 export interface WorkerRow {
@@ -75,33 +78,36 @@ export interface Past {
 
 export interface PastRow {
   readonly error: string | null
+  readonly fingerprint: string | null
   readonly attempts: string | null
   readonly log: string | null
   readonly progress: string | null
+  readonly sum: number
 }
 
 export const NO_PAST: Past = { error: null, attempts: [], log: [], progress: null }
 
-export function readPast(row: PastRow | undefined): Past {
+export function readPast(seq: number, row: PastRow | undefined): Past {
   if (row === undefined) return NO_PAST
-  const { error, attempts, log, progress } = row
+  const { error, attempts, log, progress } = checkPast(seq, row)
   return {
-    error: error === null ? null : (JSON.parse(error) as AttemptError),
-    attempts: attempts === null ? [] : (JSON.parse(attempts) as AttemptRecord[]),
-    log: log === null ? [] : (JSON.parse(log) as JobLogLine[]),
-    progress: progress === null ? null : (JSON.parse(progress) as Progress),
+    error: error === null ? null : parseStored<AttemptError>(error),
+    attempts: attempts === null ? [] : parseStored<AttemptRecord[]>(attempts),
+    log: log === null ? [] : parseStored<JobLogLine[]>(log),
+    progress: progress === null ? null : parseStored<Progress>(progress),
   }
 }
 
-/** As the statement writePast takes it, behind the job's seq. */
-export function pastValues({ error, attempts, log, progress }: Past): SqlValue[] {
-  return [
-    error === null ? null : JSON.stringify(error),
-    error === null ? null : error.fingerprint,
-    attempts.length === 0 ? null : JSON.stringify(attempts),
-    log.length === 0 ? null : JSON.stringify(log),
-    progress === null ? null : JSON.stringify(progress),
-  ]
+/** As the statement writePast takes it. */
+export function pastValues(seq: number, { error, attempts, log, progress }: Past): SqlValue[] {
+  const row = {
+    error: error === null ? null : JSON.stringify(error),
+    fingerprint: error === null ? null : error.fingerprint,
+    attempts: attempts.length === 0 ? null : JSON.stringify(attempts),
+    log: log.length === 0 ? null : JSON.stringify(log),
+    progress: progress === null ? null : JSON.stringify(progress),
+  }
+  return [seq, row.error, row.fingerprint, row.attempts, row.log, row.progress, sumOfPast(seq, row)]
 }
 
 /** Null if the job has no key: then all three columns are. */
@@ -111,7 +117,7 @@ export function uniqueOf({ unique_key: key, key_while: rule, key_ms: forMs }: Jo
 }
 
 /** What is written of a new job, and again if another replaces it. */
-export type JobColumns = Omit<JobRow, 'seq' | 'id' | 'created'>
+export type JobColumns = Omit<JobRow, 'seq' | 'id' | 'created' | 'sum'>
 
 export function jobColumns(job: NewJob, due: number): JobColumns {
   const { name, queue, priority, headStartMs, maxAttempts, maxCrashes, payload } = job
@@ -141,7 +147,7 @@ function keyColumns(unique: UniqueClaim | null): Pick<JobRow, 'unique_key' | 'ke
 }
 
 /** In the order of the statements insertJob and rewriteJob. */
-export function jobValues(job: JobColumns): SqlValue[] {
+export function jobValues(job: Omit<JobRow, 'seq' | 'sum'>): SqlValue[] {
   return [
     job.name,
     job.queue,
@@ -155,6 +161,7 @@ export function jobValues(job: JobColumns): SqlValue[] {
     job.unique_key,
     job.key_while,
     job.key_ms,
+    sumOfJob(job),
     job.options,
     job.payload,
   ]
@@ -163,7 +170,7 @@ export function jobValues(job: JobColumns): SqlValue[] {
 /** `claims`: 1 if the job is or was under a lease that its column `attempt` does not count. */
 export function claimedJob(row: JobRow, claims: 0 | 1): ClaimedJob {
   const { group, limits, envelope } = unpackOptions(
-    row.options === null ? null : (JSON.parse(row.options) as PackedOptions),
+    row.options === null ? null : parseStored<PackedOptions>(row.options),
   )
   return {
     id: row.id,
@@ -187,7 +194,12 @@ export function claimedJob(row: JobRow, claims: 0 | 1): ClaimedJob {
 /** Where a job is. */
 export type Place =
   | { readonly state: 'ready' | 'scheduled' }
-  | { readonly state: 'running'; readonly lease: LeaseRow; readonly position: number; readonly cancelled: boolean }
+  | {
+      readonly state: 'running'
+      readonly lease: LeaseRow
+      readonly position: number
+      readonly cancelled: boolean
+    }
   | { readonly state: 'ended'; readonly end: EndedRow }
 
 export function recordOf(row: JobRow, place: Place, past: Past): JobRecord {
@@ -205,11 +217,11 @@ function finishedRecord(facts: StoredFacts, end: EndedRow): JobRecord {
   const { finished: finishedAt, worker, run_ms: runMs, result, dropped, reason } = end
   switch (end.state) {
     case 'completed':
-      if (worker === null || runMs === null) throw new Error(`Job ${facts.id} is completed without a worker.`)
+      if (worker === null || runMs === null) throw damaged(`job ${facts.id} is completed without a worker`)
       return { ...facts, state: 'completed', finishedAt, result, resultDropped: dropped === 1, runMs, worker }
     case 'dead': {
       const { error } = facts
-      if (error === null) throw new Error(`Job ${facts.id} is dead without an error.`)
+      if (error === null) throw damaged(`job ${facts.id} is dead without an error`)
       return { ...facts, state: 'dead', finishedAt, error }
     }
     case 'cancelled':

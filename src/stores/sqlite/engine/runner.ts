@@ -4,6 +4,7 @@
  */
 import type { WakeUp } from '../../store.ts'
 import type { Database } from '../driver.ts'
+import { rollBack } from '../lock.ts'
 import { isBusy, storeError } from '../sqlite-errors.ts'
 import type { Engine } from './engine.ts'
 import { IDLE, isRead, READS, WRITES, type StepName } from './steps.ts'
@@ -14,7 +15,8 @@ export interface Call {
   readonly args: readonly unknown[]
 }
 
-export type Outcome = { readonly value: unknown } | { readonly error: unknown }
+/** `cause`: the error as the library threw it. */
+export type Outcome = { readonly value: unknown } | { readonly error: unknown; readonly cause: unknown }
 
 export interface Ran<C extends Call> {
   readonly outcomes: readonly (readonly [call: C, outcome: Outcome])[]
@@ -25,8 +27,6 @@ export interface Ran<C extends Call> {
 export interface RunnerParts {
   readonly database: Database
   readonly engine: Engine
-  /** Waits a moment for the write lock; false once that took too long. `tries` counts from 1. */
-  readonly waitForLock: (tries: number) => boolean
   /** For the message of an error: who holds the lock. */
   readonly lockHolder: () => string | null
 }
@@ -74,13 +74,18 @@ export class Runner {
   #write<C extends Call>(group: readonly C[]): Ran<C> {
     const { engine } = this.#parts
     const outcome = this.#attempt('begin immediate', () => {
-      const values = group.map(({ name, args }) => (WRITES[name as keyof typeof WRITES] as Step)(engine.begin(), ...args))
+      const values = group.map(({ name, args }) =>
+        (WRITES[name as keyof typeof WRITES] as Step)(engine.begin(), ...args),
+      )
       engine.writeCounts()
       return values
     })
     if ('value' in outcome) {
       const values = outcome.value
-      return { outcomes: group.map((call, at) => [call, { value: values[at] }] as const), hints: engine.takeHints() }
+      return {
+        outcomes: group.map((call, at) => [call, { value: values[at] }] as const),
+        hints: engine.takeHints(),
+      }
     }
     engine.rolledBack()
     if (group.length === 1 || isBusy(outcome.cause))
@@ -89,7 +94,6 @@ export class Runner {
     return { outcomes: alone.flatMap((ran) => ran.outcomes), hints: alone.flatMap((ran) => ran.hints) }
   }
 
-  /** `cause`: the error as the library threw it. */
   #attempt<T>(
     begin: 'begin' | 'begin immediate',
     work: () => T,
@@ -97,7 +101,7 @@ export class Runner {
     const { database, lockHolder } = this.#parts
     let isOpen = false
     try {
-      this.#begin(begin)
+      database.exec(begin)
       isOpen = true
       const value = work()
       database.exec('commit')
@@ -107,30 +111,10 @@ export class Runner {
       return { error: storeError(cause, lockHolder), cause }
     }
   }
-
-  #begin(begin: string): void {
-    const { database, waitForLock } = this.#parts
-    for (let tries = 1; ; tries++) {
-      try {
-        database.exec(begin)
-        return
-      } catch (error) {
-        if (!isBusy(error) || !waitForLock(tries)) throw error
-      }
-    }
-  }
 }
 
-/** Some errors, a full disk among them, have ended the transaction already. */
-function rollBack(database: Database): void {
-  try {
-    database.exec('rollback')
-  } catch {
-    // There was none.
-  }
-}
-
-function groupsOf<C extends Call>(calls: readonly C[]): C[][] {
+/** Calls that may share a transaction, in order. */
+export function groupsOf<C extends Call>(calls: readonly C[]): C[][] {
   const groups: C[][] = []
   let weight = Infinity
   for (const call of calls) {

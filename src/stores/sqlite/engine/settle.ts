@@ -35,7 +35,7 @@ function settle(engine: Engine, worker: WorkerId, lease: OpenLease, request: Set
   const { position, settlement, runMs, record = null, keepRecords, forget = false } = request
   if (lease.row.worker !== worker) return 'lost'
   const seq = lease.openAt(position)
-  if (seq == null) return seq === null ? 'already' : 'lost'
+  if (typeof seq !== 'number') return seq === null ? 'already' : 'lost'
   const cancel = lease.cancels.get(position)
   lease.close(position)
   if (record !== null) remember(engine, seq, record, keepRecords)
@@ -114,8 +114,7 @@ function comeBackLater(
   const attempt = row.attempt + counts
   const due = engine.dueAt({ inMs: delayMs })
   if (error !== null) engine.changePast(seq, { error })
-  engine.db.runOne('comeBack', due, attempt, row.crashes, seq)
-  engine.putWaiting({ ...row, due, attempt }, 'scheduled')
+  engine.putWaiting(engine.comeBack(row, { due, attempt }), 'scheduled')
 }
 
 /** Ready again where it stood; the attempt is handed back. */

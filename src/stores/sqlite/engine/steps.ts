@@ -66,7 +66,10 @@ type Idle<Name extends keyof typeof WRITES> = (
 type Steps = typeof READS & typeof WRITES
 
 export type StepName = keyof Steps
-export type StepArgs<Name extends StepName> = Steps[Name] extends (engine: Engine, ...args: infer Args) => unknown
+export type StepArgs<Name extends StepName> = Steps[Name] extends (
+  engine: Engine,
+  ...args: infer Args
+) => unknown
   ? Args
   : never
 export type StepAnswer<Name extends StepName> = ReturnType<Steps[Name]>
@@ -83,7 +86,9 @@ function news(engine: Engine): readonly WakeUp[] {
   return [
     ...names(db.all('readyQueues')).map((queue): WakeUp => ({ type: 'ready', queue })),
     ...names(db.all('pausedQueues')).map((queue): WakeUp => ({ type: 'paused', queue })),
-    ...db.all<{ worker: WorkerId }>('unheardCancels').map(({ worker }): WakeUp => ({ type: 'cancel', worker })),
+    ...db
+      .all<{ worker: WorkerId }>('unheardCancels')
+      .map(({ worker }): WakeUp => ({ type: 'cancel', worker })),
     ...(inMs === null ? [] : [{ type: 'due', inMs } as const]),
   ]
 }

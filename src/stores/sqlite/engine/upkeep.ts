@@ -1,9 +1,11 @@
 /** Upkeep: promotion, retention, leadership. */
 import type { WorkerId } from '../../../job/ids.ts'
 import type { FinalState } from '../../../job/states.ts'
-import { FLUSH_MEMORY_MS, type Retention } from '../../store.ts'
+import { FLUSH_MEMORY_MS, MAX_BATCH, type Retention } from '../../store.ts'
+import { checkEnded, damaged } from './damage.ts'
 import type { Engine } from './engine.ts'
-import type { JobRow } from './rows.ts'
+import { isGone, rescueGone } from './rescue.ts'
+import type { EndedRow, JobRow } from './rows.ts'
 
 export function promote(engine: Engine, limit: number): { promoted: number; nextInMs: number | null } {
   const due = engine.db.all<{ due: number; seq: number }>('due', engine.now(), limit)
@@ -30,7 +32,11 @@ export function prune(engine: Engine, retention: Retention, limit: number): { pr
   engine.db.run('pruneKeys', now, limit)
   engine.db.run('pruneFlushes', now - FLUSH_MEMORY_MS, limit)
   engine.db.run('pruneNotes', now)
-  const totals = engine.db.get<Record<FinalState, number>>('totals') ?? { completed: 0, dead: 0, cancelled: 0 }
+  const totals = engine.db.get<Record<FinalState, number>>('totals') ?? {
+    completed: 0,
+    dead: 0,
+    cancelled: 0,
+  }
   const rules: readonly (readonly [FinalState, number, number | null])[] = [
     ['completed', retention.completedMs, retention.maxCompleted],
     ['dead', retention.deadMs, retention.maxDead],
@@ -41,15 +47,27 @@ export function prune(engine: Engine, retention: Retention, limit: number): { pr
     const surplus = keepCount === null ? 0 : totals[state] - keepCount
     const oldest = engine.db.all<EndedJob>('oldestEnded', state, limit - pruned)
     const goes = oldest.filter(({ finished }, place) => finished + keepMs <= now || place < surplus)
-    for (const { seq, queue } of goes) engine.forget(seq, queue, state)
+    for (const { seq, queue, finished } of goes) {
+      const end = engine.db.get<EndedRow>('endedBySeq', seq)
+      if (end === undefined || checkEnded(seq, end).finished !== finished)
+        throw damaged(`job ${seq} is in the wrong order`)
+      engine.forget(seq, queue, state)
+    }
     pruned += goes.length
   }
   return { pruned }
 }
 
+/** The leader also takes over at once from processes that are provably gone: a rescue waits until leases could be renewed. */
 export function lead(engine: Engine, candidate: WorkerId, ttlMs: number): boolean {
+  const { own } = engine.processes
   const now = engine.now()
-  return engine.db.run('lead', candidate, now + Math.round(ttlMs), now) === 1
+  const leader = engine.db.get<{ id: WorkerId; process: string | null }>('leader')
+  if (leader !== undefined && leader.id !== candidate && isGone(engine, leader))
+    engine.db.run('resign', leader.id)
+  const leads = engine.db.run('lead', candidate, now + Math.round(ttlMs), own, now) === 1
+  if (leads) engine.rescued(rescueGone(engine, MAX_BATCH))
+  return leads
 }
 
 export function resign(engine: Engine, candidate: WorkerId): void {

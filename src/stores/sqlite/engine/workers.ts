@@ -27,7 +27,8 @@ export function heartbeat(engine: Engine, request: HeartbeatRequest): HeartbeatA
   if (known === undefined) return { alive: false, tokens: [], cancelled: [], paused: [] }
   renewAndCount(engine, known, request)
   for (const { token, position } of heard)
-    if (engine.db.get<LeaseRow>('lease', token)?.worker === worker) engine.db.run('hearCancel', token, position)
+    if (engine.db.get<LeaseRow>('lease', token)?.worker === worker)
+      engine.db.run('hearCancel', token, position)
   for (const token of strangers) releaseStranger(engine, worker, token)
   const leases = engine.db.all<LeaseRow>('leasesOf', worker)
   return {
@@ -71,7 +72,7 @@ export function report(engine: Engine, worker: WorkerId, reports: readonly Repor
   for (const { token, position, progress, log } of reports) {
     const lease = OpenLease.at(engine, token)
     const seq = lease?.row.worker === worker ? lease.openAt(position) : null
-    if (seq == null) continue
+    if (typeof seq !== 'number') continue
     const before = engine.past(seq)
     const lines = [...before.log, ...log].slice(-MAX_LOG_LINES)
     engine.changePast(seq, { progress: progress ?? before.progress, log: lines })

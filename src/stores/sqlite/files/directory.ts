@@ -71,6 +71,7 @@ function refuseUnfit(path: string): void {
       { hint: "Move it away or name another directory; the jobs in it can't be imported." },
     )
   for (const name of NAMES) refuseUnfitFile(join(path, name))
+  refuseEmptied(path)
 }
 
 function holdsPglite(path: string): boolean {
@@ -89,6 +90,19 @@ function refuseUnfitFile(path: string): void {
       { hint: 'Move it away or name another directory.' },
     )
   accessSync(path, constants.R_OK | constants.W_OK)
+}
+
+/** An empty file is a new database to SQLite. The bell is rung when the tables are there, so it is asked first. */
+function refuseEmptied(path: string): void {
+  const sizeOf = (name: string): number => statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0
+  if (sizeOf(BELL) === 0 || sizeOf(DATABASE) > 0) return
+  throw new HoldfastError(
+    'HF_STORE_DAMAGED',
+    `${join(path, DATABASE)} is empty or gone, and it was not before.`,
+    {
+      hint: 'Restore a backup, or delete the directory to start with an empty store.',
+    },
+  )
 }
 
 function checkFileSystem(path: string, existing: string, notice: (line: string) => void): void {

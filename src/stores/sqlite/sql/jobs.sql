@@ -2,8 +2,8 @@
 
 -- name: insertJob
 insert into holdfast_job (id, created, name, queue, priority, head, due, attempt, max_attempts, crashes, max_crashes,
-  unique_key, key_while, key_ms, options, payload)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  unique_key, key_while, key_ms, sum, options, payload)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 returning seq;
 
 -- name: jobBySeq
@@ -16,11 +16,11 @@ select * from holdfast_job where id = ?;
 -- Everything but the id, the time of creation and the past of a job that waits.
 update holdfast_job
 set name = ?, queue = ?, priority = ?, head = ?, due = ?, attempt = ?, max_attempts = ?, crashes = ?, max_crashes = ?,
-  unique_key = ?, key_while = ?, key_ms = ?, options = ?, payload = ?
+  unique_key = ?, key_while = ?, key_ms = ?, sum = ?, options = ?, payload = ?
 where seq = ?;
 
 -- name: comeBack
-update holdfast_job set due = ?, attempt = ?, crashes = ? where seq = ?;
+update holdfast_job set due = ?, attempt = ?, crashes = ?, sum = ? where seq = ?;
 
 -- name: deleteJob
 delete from holdfast_job where seq = ?;
@@ -38,8 +38,8 @@ insert into holdfast_scheduled (due, seq) values (?, ?);
 delete from holdfast_scheduled where due = ? and seq = ?;
 
 -- name: intoEnded
-insert into holdfast_ended (seq, state, finished, token, worker, run_ms, result, dropped, reason)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?);
+insert into holdfast_ended (seq, state, finished, token, worker, run_ms, result, dropped, reason, sum)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: outOfEnded
 delete from holdfast_ended where seq = ?;
@@ -48,13 +48,13 @@ delete from holdfast_ended where seq = ?;
 select * from holdfast_ended where seq = ?;
 
 -- name: past
-select error, fingerprint, attempts, log, progress from holdfast_past where seq = ?;
+select error, fingerprint, attempts, log, progress, sum from holdfast_past where seq = ?;
 
 -- name: writePast
-insert into holdfast_past (seq, error, fingerprint, attempts, log, progress) values (?, ?, ?, ?, ?, ?)
+insert into holdfast_past (seq, error, fingerprint, attempts, log, progress, sum) values (?, ?, ?, ?, ?, ?, ?)
 on conflict (seq) do update
 set error = excluded.error, fingerprint = excluded.fingerprint, attempts = excluded.attempts, log = excluded.log,
-  progress = excluded.progress;
+  progress = excluded.progress, sum = excluded.sum;
 
 -- name: deletePast
 delete from holdfast_past where seq = ?;

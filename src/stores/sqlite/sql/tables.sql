@@ -24,6 +24,8 @@ create table holdfast_job (
   -- How long the key is held: 'ready' or 'unfinished', or for so many ms from the enqueue; both null without a key.
   key_while text,
   key_ms integer,
+  -- Checksum of the row, see damage.ts.
+  sum integer not null,
   -- What few jobs have, as JSON: group, limits, envelope.
   options text,
   -- Last, so that reading the columns before it does not load what overflows the page.
@@ -96,7 +98,9 @@ create table holdfast_ended (
   result text,
   dropped integer not null,
   -- Of a cancelled job.
-  reason text
+  reason text,
+  -- Checksum of the row.
+  sum integer not null
 ) strict;
 create index holdfast_ended_finished on holdfast_ended (state, finished);
 
@@ -109,7 +113,9 @@ create table holdfast_past (
   -- JSON arrays, oldest first.
   attempts text,
   log text,
-  progress text
+  progress text,
+  -- Checksum of the row.
+  sum integer not null
 ) strict;
 
 -- Who holds which unique key. until: null if it is held by the state of the job.
@@ -171,5 +177,7 @@ create table holdfast_note (
 create table holdfast_leader (
   only integer primary key check (only = 1),
   id text not null,
-  until integer not null
+  until integer not null,
+  -- Whose it is, see process-identity.ts.
+  process text
 ) strict;

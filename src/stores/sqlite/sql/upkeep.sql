@@ -23,9 +23,12 @@ delete from holdfast_unique_key where key in (select key from holdfast_unique_ke
 delete from holdfast_note where until <= ?;
 
 -- name: lead
-insert into holdfast_leader (only, id, until) values (1, ?, ?)
-on conflict (only) do update set id = excluded.id, until = excluded.until
+insert into holdfast_leader (only, id, until, process) values (1, ?, ?, ?)
+on conflict (only) do update set id = excluded.id, until = excluded.until, process = excluded.process
 where holdfast_leader.id = excluded.id or holdfast_leader.until <= ?;
+
+-- name: leader
+select id, process from holdfast_leader;
 
 -- name: resign
 delete from holdfast_leader where id = ?;

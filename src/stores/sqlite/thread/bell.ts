@@ -2,7 +2,7 @@
  * Tells other processes that something was committed: a byte written to a file that all of them watch. Best effort, as
  * every wake-up is. (Watching the `-wal` file instead is late and loses events: it is written before the commit shows.)
  */
-import { closeSync, openSync, watch, writeSync, type FSWatcher } from 'node:fs'
+import { closeSync, fstatSync, openSync, watch, writeSync, type FSWatcher } from 'node:fs'
 
 export class Bell {
   readonly #path: string
@@ -12,6 +12,11 @@ export class Bell {
   constructor(path: string) {
     this.#path = path
     this.#file = openSync(path, 'r+')
+  }
+
+  /** Its size tells later openings that there is a database. */
+  ringFirst(): void {
+    if (fstatSync(this.#file).size === 0) this.ring()
   }
 
   ring(): void {

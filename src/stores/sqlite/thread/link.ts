@@ -7,7 +7,8 @@ import { withDeadline } from '../../../std/deadline.ts'
 import { isSource, startFromSources, threadOptions } from '../../pulse/thread.ts'
 import type { WakeUp } from '../../store.ts'
 import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
-import { receiveError, type FromStore, type ThreadData, type ToStore } from './protocol.ts'
+import { enterDirectory } from '../open-here.ts'
+import { receiveError, type FromStore, type StoreData, type ThreadData, type ToStore } from './protocol.ts'
 
 interface Pending {
   readonly resolve: (value: unknown) => void
@@ -17,7 +18,7 @@ interface Pending {
 const CLOSE_MS = 10_000
 
 export class ThreadLink {
-  readonly #data: ThreadData
+  readonly #data: StoreData
   readonly #onNotice: (line: string) => void
   readonly #onHint: (hint: WakeUp) => void
   readonly #pending = new Map<number, Pending>()
@@ -25,7 +26,7 @@ export class ThreadLink {
   #opening: Promise<Thread> | undefined
   #closing: Promise<void> | undefined
 
-  constructor(data: ThreadData, onNotice: (line: string) => void, onHint: (hint: WakeUp) => void) {
+  constructor(data: StoreData, onNotice: (line: string) => void, onHint: (hint: WakeUp) => void) {
     this.#data = data
     this.#onNotice = onNotice
     this.#onHint = onHint
@@ -85,7 +86,8 @@ export class ThreadLink {
   }
 
   async #start(): Promise<Thread> {
-    const thread = newThread(this.#data)
+    const { isOpen, leave } = enterDirectory(this.#data.directory)
+    const thread = newThread({ ...this.#data, isOpenHere: isOpen })
     const opened = new Promise<void>((resolve, reject) => {
       thread.on('message', (message: FromStore) => {
         if (message.type === 'opened') resolve()
@@ -94,6 +96,7 @@ export class ThreadLink {
       })
       thread.on('error', reject)
       thread.on('exit', () => {
+        leave()
         reject(unreachable())
         this.#gone(thread)
       })
@@ -114,7 +117,8 @@ export class ThreadLink {
       }
       if (this.#pending.size === 0) thread.unref()
     }
-    if (message.type === 'answers' || message.type === 'hints') for (const hint of message.hints) this.#onHint(hint)
+    if (message.type === 'answers' || message.type === 'hints')
+      for (const hint of message.hints) this.#onHint(hint)
   }
 
   /** It ended, whether it was told to or not: the next call starts another. */
@@ -137,7 +141,9 @@ function newThread(data: ThreadData): Thread {
 
 /** Some versions of Node warn that `node:sqlite` is new. */
 function quiet(): string[] {
-  return process.allowedNodeEnvironmentFlags.has('--disable-warning') ? ['--disable-warning=ExperimentalWarning'] : []
+  return process.allowedNodeEnvironmentFlags.has('--disable-warning')
+    ? ['--disable-warning=ExperimentalWarning']
+    : []
 }
 
 function closed(): HoldfastError {

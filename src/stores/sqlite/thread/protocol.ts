@@ -7,8 +7,8 @@ import type { StepName } from '../engine/steps.ts'
 import type { Durability } from '../open-database.ts'
 import type { WakeUp } from '../../store.ts'
 
-/** What the thread is started with. */
-export interface ThreadData {
+/** What a store is made of. */
+export interface StoreData {
   readonly directory: string
   readonly durability: Durability
   /** For tests, see `shared-clock.ts`: a clock that another thread can set. */
@@ -17,6 +17,12 @@ export interface ThreadData {
   readonly maxLook: number | null
   /** For tests: other SQL than that of the files. */
   readonly sql: SqlTexts | null
+}
+
+/** What the thread is started with. */
+export interface ThreadData extends StoreData {
+  /** Whether another store of this process has the directory open. */
+  readonly isOpenHere: boolean
 }
 
 export type ToStore =

@@ -2,28 +2,27 @@
  * The thread's side: owns the connection and runs what the main thread asks for. What arrives while a transaction waits for
  * the disk shares the next one.
  */
-import { receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
 import { systemClock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
-import { threadMs } from '../../../std/thread-clock.ts'
+import type { WorkerId } from '../../../job/ids.ts'
 import { keepPulses } from '../../pulse/keeper.ts'
+import type { WakeUp } from '../../store.ts'
 import { loadDriver, type Database } from '../driver.ts'
 import { Db, readSql, type SqlTexts } from '../engine/db.ts'
 import { Engine } from '../engine/engine.ts'
-import { Runner, type Call } from '../engine/runner.ts'
+import { Runner } from '../engine/runner.ts'
 import type { StepName } from '../engine/steps.ts'
 import { refuseIfOpen } from '../files/already-open.ts'
 import { prepareDirectory, type StoreFiles } from '../files/directory.ts'
 import { lockHolder } from '../files/lock-holder.ts'
 import { isProcessGone, ownProcess } from '../files/process-identity.ts'
 import { openDatabase } from '../open-database.ts'
+import { storeError } from '../sqlite-errors.ts'
+import { StepQueue } from '../step-queue.ts'
 import { Bell } from './bell.ts'
 import { sendError, type Answer, type FromStore, type ThreadData, type ToStore } from './protocol.ts'
 import { SharedClock } from './shared-clock.ts'
-
-interface IdCall extends Call {
-  readonly id: number
-}
 
 interface Opened {
   readonly files: StoreFiles
@@ -31,10 +30,6 @@ interface Opened {
   readonly sql: SqlTexts
 }
 
-/** How long a call waits for other processes that write. */
-const LOCK_MS = 5_000
-const LEAST_WAIT_MS = 0.3
-const MOST_WAIT_MS = 4
 /** How often it looks for commits of other processes whose bell was not heard. */
 const LOOK_MS = 1_000
 /** Steps whose answer depends on how far a list may look. */
@@ -47,7 +42,9 @@ export class StoreService {
   readonly #runner: Runner
   readonly #engine: Engine
   readonly #bell: Bell
-  #calls: IdCall[] = []
+  readonly #queue: StepQueue
+  /** Those of the transaction that has just ended. */
+  #answers: Answer[] = []
   #listens = false
   #stopLooking: (() => void) | undefined
   #version = 0
@@ -58,9 +55,9 @@ export class StoreService {
     try {
       const driver = await loadDriver()
       const files = prepareDirectory(data.directory, (line) => tell({ type: 'notice', line }))
-      refuseIfOpen(files.database)
+      if (!data.isOpenHere) refuseIfOpen(files.database)
       const sql = data.sql ?? readSql()
-      const database = openDatabase(driver, files.database, data.durability, sql.tables)
+      const database = opened(files, () => openDatabase(driver, files.database, data.durability, sql.tables))
       const service = new StoreService(port, data, { files, database, sql })
       port.on('message', (message: ToStore) => service.#receive(message))
       tell({ type: 'opened' })
@@ -83,64 +80,47 @@ export class StoreService {
     this.#runner = new Runner({
       database,
       engine: this.#engine,
-      waitForLock: waiting(),
       lockHolder: () => lockHolder(files.database),
     })
+    this.#queue = new StepQueue(this.#runner, (hints) => this.#answer(hints))
     this.#bell = new Bell(files.bell)
+    this.#bell.ringFirst()
     this.#version = this.#dataVersion()
   }
 
-  /** One message, and all that arrived behind it. */
-  #receive(first: ToStore): void {
-    let isClosing = this.#take(first)
-    for (;;) {
-      const next = receiveMessageOnPort(this.#port) as { readonly message: ToStore } | undefined
-      if (next === undefined) break
-      isClosing = this.#take(next.message) || isClosing
-    }
-    this.#runCalls()
-    if (isClosing) this.#close()
-  }
-
-  /** Whether the store is to be closed. */
-  #take(message: ToStore): boolean {
+  #receive(message: ToStore): void {
     switch (message.type) {
       case 'call': {
         const { id, name, args } = message
         const { maxLook } = this.#data
-        this.#calls.push({ id, name, args: maxLook !== null && LISTS.has(name) ? [...args, maxLook] : args })
-        return false
+        const all = maxLook !== null && LISTS.has(name) ? [...args, maxLook] : args
+        this.#queue.push({ name, args: all }, (outcome) => {
+          this.#answers.push(
+            'value' in outcome ? { id, value: outcome.value } : { id, error: sendError(outcome.error) },
+          )
+        })
+        break
       }
       case 'listen':
         this.#listen(message.on)
-        return false
-      case 'pulse':
-        keepPulses({ renew: (worker) => this.#renew(worker), close: () => Promise.resolve() }, message.port)
-        return false
+        break
+      case 'pulse': {
+        // A lease is renewed from here while the main loop is blocked.
+        const renew = (worker: string): Promise<boolean> => this.#queue.call('renew', worker as WorkerId)
+        keepPulses({ renew, close: () => Promise.resolve() }, message.port)
+        break
+      }
       case 'close':
-        return true
+        void this.#close()
+        break
     }
   }
 
-  #runCalls(): void {
-    const calls = this.#calls
-    if (calls.length === 0) return
-    this.#calls = []
-    const { outcomes, hints } = this.#runner.run(calls)
-    const answers = outcomes.map(
-      ([{ id }, outcome]): Answer =>
-        'value' in outcome ? { id, value: outcome.value } : { id, error: sendError(outcome.error) },
-    )
-    this.#tell({ type: 'answers', answers, hints })
+  #answer(hints: readonly WakeUp[]): void {
+    const answers = this.#answers
+    this.#answers = []
+    if (answers.length > 0 || hints.length > 0) this.#tell({ type: 'answers', answers, hints })
     if (hints.length > 0) this.#bell.ring()
-  }
-
-  /** A lease is renewed from here while the main loop is blocked. */
-  async #renew(worker: string): Promise<boolean> {
-    const { outcomes } = this.#runner.run([{ name: 'renew', args: [worker] }])
-    const [, outcome] = outcomes[0] ?? []
-    if (outcome === undefined || 'error' in outcome) throw outcome?.error ?? new Error('A renewal was not run.')
-    return outcome.value === true
   }
 
   #listen(on: boolean): void {
@@ -164,20 +144,27 @@ export class StoreService {
 
   /** Another process has committed: tells what somebody here may wait for. Our own commits do not change the version. */
   #look(): void {
-    const version = this.#dataVersion()
+    let version
+    try {
+      version = this.#dataVersion()
+    } catch {
+      // Busy while another process recovers the log, or worse, which the next call will say. It is tried again.
+      return
+    }
     if (version === this.#version) return
     this.#version = version
     const { outcomes } = this.#runner.run([{ name: 'news', args: [] }])
     const [, outcome] = outcomes[0] ?? []
     if (outcome !== undefined && 'value' in outcome)
-      this.#tell({ type: 'hints', hints: outcome.value as ReturnType<Engine['takeHints']> })
+      this.#tell({ type: 'hints', hints: outcome.value as readonly WakeUp[] })
   }
 
   #dataVersion(): number {
     return this.#engine.db.get<{ data_version: number }>('dataVersion')?.data_version ?? 0
   }
 
-  #close(): void {
+  async #close(): Promise<void> {
+    await this.#queue.idle()
     this.#listen(false)
     this.#bell.close()
     // Some libraries leave the log behind when statements are still there. If others use the file, they do it later.
@@ -195,17 +182,10 @@ export class StoreService {
   }
 }
 
-/**
- * Waits for the write lock in short steps of random length. SQLite's own waiting grows to 100 ms, so that whoever had the
- * lock last gets it again, and a process can starve.
- */
-function waiting(): (tries: number) => boolean {
-  const cell = new Int32Array(new SharedArrayBuffer(4))
-  let sinceMs = 0
-  return (tries) => {
-    if (tries === 1) sinceMs = threadMs()
-    if (threadMs() - sinceMs > LOCK_MS) return false
-    Atomics.wait(cell, 0, 0, LEAST_WAIT_MS + systemRandom.float() * (MOST_WAIT_MS - LEAST_WAIT_MS))
-    return true
+function opened(files: StoreFiles, open: () => Database): Database {
+  try {
+    return open()
+  } catch (error) {
+    throw storeError(error, () => lockHolder(files.database))
   }
 }

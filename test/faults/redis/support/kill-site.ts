@@ -2,17 +2,10 @@
 import { fileURLToPath } from 'node:url'
 import { redisStore } from '../../../../src/stores/redis/index.ts'
 import { oneShard } from '../../../../src/stores/redis/shards.ts'
-import type { JobId } from '../../../../src/job/ids.ts'
-import type { JobRecord } from '../../../../src/job/record.ts'
 import type { Store } from '../../../../src/stores/store.ts'
 import { startRedis } from '../../../support/servers/redis-server.ts'
-import {
-  killSoak,
-  type HeldJob,
-  type Inspected,
-  type KillOptions,
-  type KillReport,
-} from '../../support/kill-soak.ts'
+import { killSoak, type Inspected, type KillOptions, type KillReport } from '../../support/kill-soak.ts'
+import { areElsewhere, completedIn, heldBy } from '../../support/running-jobs.ts'
 import { readAppendOnly } from './append-only.ts'
 import { withRedis } from './commands.ts'
 import { judgeFences } from './fence-book.ts'
@@ -48,24 +41,9 @@ export async function killSoakOnRedis(options: KillOptions): Promise<KillReport>
   }
 }
 
-async function heldBy(store: Store, workers: readonly string[]): Promise<HeldJob[]> {
-  const { jobs } = await store.admin.list({ states: ['running'], limit: 1_000, after: null })
-  return jobs.flatMap((job) =>
-    job.state === 'running' && workers.includes(job.worker) ? [{ id: job.id, token: job.token }] : [],
-  )
-}
-
 async function areGone(url: string, workers: readonly string[]): Promise<boolean> {
   const found = await withRedis(url, (redis) => redis.hmget(`${BASE}workers`, ...workers))
   return found.every((leaseMs) => leaseMs === null)
-}
-
-async function areElsewhere(store: Store, jobs: readonly HeldJob[]): Promise<boolean> {
-  const found = await Promise.all(jobs.map(({ id }) => store.admin.get(id as JobId)))
-  return found.every((job, index) => {
-    if (job?.state === 'running') return job.token > (jobs[index]?.token ?? 0)
-    return job === null || 'finishedAt' in job
-  })
 }
 
 async function inspect(url: string, store: Store): Promise<Inspected> {
@@ -85,17 +63,4 @@ async function inspect(url: string, store: Store): Promise<Inspected> {
   // A record that does not tell of them all would be no record.
   const missing = settled < completed ? [`${completed} jobs are completed, of ${settled} the file tells`] : []
   return { moves: null, broken: [...broken, ...missing], badEffects, repeatedEffects }
-}
-
-async function* completedIn(store: Store): AsyncGenerator<JobRecord & { readonly state: 'completed' }> {
-  let after: JobId | null = null
-  do {
-    const page: Awaited<ReturnType<Store['admin']['list']>> = await store.admin.list({
-      states: ['completed'],
-      limit: 1_000,
-      after,
-    })
-    for (const job of page.jobs) if (job.state === 'completed') yield job
-    after = page.next
-  } while (after !== null)
 }

@@ -1,0 +1,201 @@
+/**
+ * The store in somebody else's database: tables with a prefix, on connections of the caller's own library in the caller's
+ * thread. Two SQLite libraries of one process on one file lose data without an error, so it can be no other.
+ *
+ * Steps run on one connection of ours, `commit()` on another, and `{ tx }` on the caller's. Nothing renews leases while the
+ * event loop is blocked: handlers that block it for long need a longer lease.
+ */
+import { HoldfastError } from '../../../errors.ts'
+import { systemClock, type Clock } from '../../../std/clock.ts'
+import { systemRandom } from '../../../std/random.ts'
+import type { Store, WakeUp } from '../../store.ts'
+import type { Database } from '../driver.ts'
+import { Db, readSql, type SqlTexts } from '../engine/db.ts'
+import { Engine } from '../engine/engine.ts'
+import { Runner } from '../engine/runner.ts'
+import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
+import { lockHolder } from '../files/lock-holder.ts'
+import { isProcessGone, ownProcess } from '../files/process-identity.ts'
+import { Listeners } from '../listeners.ts'
+import type { Durability } from '../open-database.ts'
+import { storeError } from '../sqlite-errors.ts'
+import { storeMethods } from '../store-methods.ts'
+import { toldTransaction, type SqliteDatabase } from './handle.ts'
+import { install, installNow } from './install.ts'
+import { Library } from './library.ts'
+import { Lookout } from './lookout.ts'
+import { readPrefix } from './prefix.ts'
+import { StepQueue } from '../step-queue.ts'
+import { CallerTransactions } from './transactions.ts'
+
+export interface InDatabase {
+  readonly database: SqliteDatabase
+  readonly prefix?: string | undefined
+  readonly durability?: Durability
+}
+
+/** For tests. */
+export interface InDatabaseWorld {
+  readonly clock?: Pick<Clock, 'now'>
+  /** Maximum number of jobs that a list looks at in one step. */
+  readonly maxLook?: number
+}
+
+/** The event loop stands still meanwhile, so less than in a thread. */
+const MAX_LOOK = 1_000
+
+export function storeInDatabase(options: InDatabase, world: InDatabaseWorld = {}): Store {
+  const { database, prefix, durability = 'full' } = options
+  const store = new CallerStore(
+    new Library(database, durability),
+    readSql(readPrefix(prefix)),
+    world.clock ?? systemClock,
+  )
+  return {
+    kind: 'sqlite',
+    ...storeMethods((name, ...args) => store.call(name, ...args), world.maxLook ?? MAX_LOOK),
+    open: () => store.open(),
+    close: () => store.close(),
+    subscribe: (listener) => store.subscribe(listener),
+    transactions: store.transactions,
+  }
+}
+
+interface Opened {
+  readonly database: Database
+  readonly queue: StepQueue
+  readonly lookout: Lookout
+}
+
+class CallerStore {
+  readonly transactions: CallerTransactions
+  readonly #library: Library
+  readonly #texts: SqlTexts
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #listeners = new Listeners()
+  #isInstalled = false
+  #installing: Promise<void> | undefined
+  #opening: Promise<Opened> | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(library: Library, texts: SqlTexts, clock: Pick<Clock, 'now'>) {
+    this.#library = library
+    this.#texts = texts
+    this.#clock = clock
+    this.transactions = new CallerTransactions({
+      library,
+      texts,
+      newEngine: (database) => this.#newEngine(database),
+      open: () => this.open(),
+      isInstalled: () => this.#isInstalled,
+      refuseWhenClosed: () => this.#refuseWhenClosed(),
+      tell: (hints) => this.#tell(hints),
+      lockHolder: () => this.#lockHolder(),
+    })
+  }
+
+  /** Safe to call again; after a failure it is tried again. */
+  async open(): Promise<void> {
+    await this.#opened()
+  }
+
+  async call<Name extends StepName>(name: Name, ...args: StepArgs<Name>): Promise<StepAnswer<Name>> {
+    const opened = await this.#opened()
+    if (!this.#isInstalled) await this.#installed(opened)
+    return opened.queue.call(name, ...args)
+  }
+
+  async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
+    const { lookout } = await this.#opened()
+    const remove = this.#listeners.add(listener)
+    lookout.start()
+    return async () => {
+      if (remove()) lookout.stop()
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const opened = await this.#opening?.catch(() => undefined)
+    this.#listeners.clear()
+    await this.transactions.idle()
+    await this.#installing?.catch(() => undefined)
+    if (opened === undefined) return
+    const { database, queue, lookout } = opened
+    lookout.stop()
+    await queue.idle()
+    database.close()
+  }
+
+  async #opened(): Promise<Opened> {
+    this.#refuseWhenClosed()
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined
+      throw storeError(error, () => this.#lockHolder())
+    })
+    const opened = await this.#opening
+    this.#refuseWhenClosed()
+    return opened
+  }
+
+  /** Makes the tables if nobody has the write lock. If somebody has, the first step does, or the caller's transaction. */
+  async #open(): Promise<Opened> {
+    const { database } = this.#library.connect()
+    try {
+      this.#isInstalled = installNow(database, this.#texts)
+      const engine = this.#newEngine(database)
+      const runner = new Runner({
+        database,
+        engine,
+        lockHolder: () => this.#lockHolder(),
+      })
+      const queue = new StepQueue(runner, (hints) => this.#tell(hints))
+      const lookout = new Lookout(engine.db, async () => this.#tell(await this.call('news')))
+      return { database, queue, lookout }
+    } catch (error) {
+      database.close()
+      throw error
+    }
+  }
+
+  async #installed({ database }: Opened): Promise<void> {
+    this.#installing ??= install(database, this.#texts).catch((error: unknown) => {
+      this.#installing = undefined
+      throw storeError(error, () => this.#lockHolder())
+    })
+    await this.#installing
+    this.#isInstalled = true
+    this.#refuseWhenClosed()
+  }
+
+  #newEngine(database: Database): Engine {
+    return new Engine({
+      db: new Db(database, this.#texts.statements),
+      clock: this.#clock,
+      random: systemRandom,
+      processes: { own: ownProcess(), isGone: isProcessGone },
+    })
+  }
+
+  #tell(hints: readonly WakeUp[]): void {
+    for (const hint of hints) this.#listeners.tell(hint)
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#closing !== undefined) throw new HoldfastError('HF_CLOSED', 'The SQLite store is closed.')
+  }
+
+  #lockHolder(): string | null {
+    try {
+      if (toldTransaction(this.#library.handle) === true)
+        return 'a transaction of this program, on the handle that sqliteStore() was given (pass it on as { tx })'
+    } catch {
+      // Closed meanwhile.
+    }
+    return lockHolder(this.#library.path)
+  }
+}

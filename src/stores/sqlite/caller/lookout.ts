@@ -1,0 +1,56 @@
+/**
+ * Looks for commits of other connections: other processes, the caller's own transactions. There is no file to watch, as
+ * beside a database of our own: the caller's directory is not ours to put one in.
+ */
+import { systemClock } from '../../../std/clock.ts'
+import type { Db } from '../engine/db.ts'
+
+/** Reading the number of the last commit takes a few microseconds. */
+const LOOK_MS = 100
+
+export class Lookout {
+  readonly #db: Db
+  readonly #onNews: () => Promise<void>
+  #version: number | undefined
+  #cancel: (() => void) | undefined
+
+  constructor(db: Db, onNews: () => Promise<void>) {
+    this.#db = db
+    this.#onNews = onNews
+  }
+
+  start(): void {
+    if (this.#cancel !== undefined) return
+    this.#version = this.#read() ?? this.#version
+    this.#later()
+  }
+
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+  }
+
+  #later(): void {
+    this.#cancel = systemClock.after(LOOK_MS, () => {
+      this.#later()
+      this.#look()
+    })
+  }
+
+  #look(): void {
+    const version = this.#read()
+    if (version === undefined || version === this.#version) return
+    this.#version = version
+    // What fails here fails for the next call as well, which will say so.
+    this.#onNews().catch(() => undefined)
+  }
+
+  /** Undefined while another process recovers the log, or worse. */
+  #read(): number | undefined {
+    try {
+      return this.#db.get<{ data_version: number }>('dataVersion')?.data_version
+    } catch {
+      return undefined
+    }
+  }
+}

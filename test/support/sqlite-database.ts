@@ -1,0 +1,77 @@
+/** Databases of a caller's own, in each SQLite library, with a store in them: for tests. */
+import { DatabaseSync } from '@photostructure/sqlite'
+import Database from 'better-sqlite3'
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
+import { storeInDatabase } from '../../src/stores/sqlite/caller/caller-store.ts'
+import { adapt, type SqliteDatabase } from '../../src/stores/sqlite/caller/handle.ts'
+import { SharedClock } from '../../src/stores/sqlite/thread/shared-clock.ts'
+
+/** What tests do with a handle, whichever library it is of. */
+export interface TestHandle extends SqliteDatabase {
+  prepare(sql: string): {
+    all(...values: unknown[]): unknown[]
+    run(...values: unknown[]): unknown
+    iterate(...values: unknown[]): Iterable<unknown>
+  }
+}
+
+export interface SqliteLibrary {
+  readonly name: string
+  readonly open: (path: string) => TestHandle
+}
+
+export const betterSqlite: SqliteLibrary = { name: 'better-sqlite3', open: (path) => new Database(path) }
+/** `node:sqlite` has the same API; Node 20 does not have it. */
+export const databaseSync: SqliteLibrary = {
+  name: 'DatabaseSync',
+  open: (path) => new DatabaseSync(path),
+}
+export const sqliteLibraries = [betterSqlite, databaseSync] as const
+
+const PREFIX = 'jobs_'
+const AUDIT = readFileSync(new URL('sqlite-audit.sql', import.meta.url), 'utf8')
+
+/** A folder with databases in WAL mode. */
+export class SqliteFolder {
+  readonly path = mkdtempSync(join(tmpdir(), 'holdfast-caller-'))
+  #files = 0
+
+  /** A new file. */
+  open({ open }: SqliteLibrary): TestHandle {
+    const database = open(join(this.path, `app-${this.#files++}.db`))
+    database.exec('pragma journal_mode = wal; pragma synchronous = normal')
+    return database
+  }
+
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true })
+  }
+
+  /** A store in a database of its own, audited at its end. */
+  async store(library: SqliteLibrary, maxLook?: number): Promise<StoreUnderTest> {
+    const clock = new SharedClock()
+    const database = this.open(library)
+    const world = maxLook === undefined ? { clock } : { clock, maxLook }
+    const store = storeInDatabase({ database, prefix: PREFIX, durability: 'normal' }, world)
+    await store.open()
+    return {
+      store,
+      advance: (ms) => Promise.resolve(clock.advance(ms)),
+      close: async () => {
+        await store.close()
+        const wrong = audit(database, PREFIX)
+        database.close()
+        assert.deepEqual(wrong, [], 'a recount of the store')
+      },
+    }
+  }
+}
+
+/** What a recount of the store finds wrong. */
+export function audit(database: SqliteDatabase, prefix = 'holdfast_'): unknown[] {
+  return adapt(database).prepare(AUDIT.replaceAll('holdfast_', prefix)).all()
+}
