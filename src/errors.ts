@@ -45,8 +45,7 @@ export const ERROR_HINTS = {
     'Check user and password, and grant the rights that docs/stores.md lists; workers try again by themselves.',
   HF_STORE_MISSING: 'Create the database that is missing, or correct its name in the URL of the store.',
   HF_STORE_REFUSED: 'Change the value that the message names: the server can never store it as it is.',
-  HF_STORE_LOCKED:
-    'Stop the process that has it open, use another directory, or use PostgreSQL, which several processes can share.',
+  HF_STORE_LOCKED: 'Close what has the database open in this process, or use one store for both.',
   HF_STORE_FULL:
     'Give the server more disk or memory, or keep finished jobs for less long; workers lose nothing and try again.',
   HF_STORE_DAMAGED:
@@ -55,7 +54,7 @@ export const ERROR_HINTS = {
     "Set maxmemory-policy to noeviction, or pass allowEviction: true to redisStore() where lost jobs don't matter.",
   HF_INSIDE_TRANSACTION: 'Pass { tx } to what you call inside commit(), or make the call before or after it.',
   HF_NO_TRANSACTIONS:
-    "Use a store that has them: PostgreSQL ('postgres://…') or the embedded store ('file:…'). Or leave { tx } out, and enqueue after the commit.",
+    "Use a store that has them: PostgreSQL ('postgres://…'), or sqliteStore({ database }) on a database of yours. Or leave { tx } out, and enqueue after the commit.",
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
   HF_SCHEMA_TOO_NEW: 'Deploy the version of Holdfast that made the schema, or a newer one.',
   HF_SCHEMA_MISSING: 'Run the SQL that `holdfast schema` prints, or leave `migrate: false` out.',

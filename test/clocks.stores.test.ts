@@ -13,6 +13,7 @@ import { freshDatabase, sharedPostgres, type Database } from './support/servers/
 import { openRedisStore, redisMissing, sharedRedis } from './support/servers/redis.ts'
 import { startRedisCluster, type RedisCluster } from './support/servers/redis-cluster.ts'
 import { openSqlStore } from './support/sql-stores.ts'
+import { SqliteBench } from './support/sqlite.ts'
 
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600_000
@@ -43,6 +44,7 @@ function expectEverySecond(ticks: readonly number[]): void {
   expect(ticks.toSorted((a, b) => a - b)).toEqual(ticks.map((_, index) => first + index * SECOND_MS))
 }
 
+const bench = new SqliteBench()
 let database: Database
 let cluster: RedisCluster | undefined
 beforeAll(async () => {
@@ -51,10 +53,11 @@ beforeAll(async () => {
 }, START_MS)
 afterAll(async () => {
   await cluster?.dispose()
+  await bench.close()
   await database.drop()
 })
 
-/** Each with a clock that can be put back. Not the embedded store: it has the SQL of PostgreSQL, and is slow to start. */
+/** Each with a clock that can be put back. */
 const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => Promise<StoreUnderTest> }[] = [
   {
     name: 'memory',
@@ -64,6 +67,7 @@ const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => P
       return { store, advance: async (ms) => void (offMs += ms), close: () => store.close() }
     },
   },
+  { name: 'embedded', openStore: () => bench.open() },
   {
     name: 'PostgreSQL',
     openStore: () => openSqlStore({ executor: pgExecutor({ connectionString: database.url }) }),
@@ -72,13 +76,9 @@ const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => P
   { name: 'Redis Cluster', needsRedis: true, openStore: () => openRedisStore({ url: cluster!.url }) },
 ]
 
-// Side by side: they spend their time waiting for ticks. The embedded store works in this process and would hold up the others.
-const isEmbedded = ({ name }: { name: string }): boolean => name === 'embedded'
-describe.each([
-  { where: 'on servers and in memory', isAmong: (store: { name: string }) => !isEmbedded(store) },
-  { where: 'in this process', isAmong: isEmbedded },
-])('$where', ({ isAmong }) => {
-  test.concurrent.for(EVERY_STORE.filter(isAmong))(
+// Side by side: they spend their time waiting for ticks.
+describe('schedules', () => {
+  test.concurrent.for(EVERY_STORE)(
     'processes whose clocks are an hour ahead and behind fire every tick on $name',
     { timeout: START_MS },
     async ({ missing, start }, context) => {
@@ -106,7 +106,7 @@ describe.each([
     },
   )
 
-  test.concurrent.for(MOVABLE.filter(isAmong))(
+  test.concurrent.for(MOVABLE)(
     'a store clock that is put back emits store.clock, and schedules go on, on $name',
     { timeout: START_MS },
     async ({ needsRedis, openStore }, context) => {

@@ -101,6 +101,4 @@ export const BARS: readonly PostgresBar[] = [
   ownBar('handlers of 5 ms: 2 processes vs 1', 'waiting2', 'waiting1', { atLeast: 1.9 }),
   { of: 'idleRss', limit: { atMost: 110 } },
   { of: 'idleCpu', limit: { atMost: 1 } },
-  ownBar('drain, embedded vs server', 'embedded', 'embeddedServer', { atLeast: 0.5 }),
-  { of: 'embeddedRss', limit: { atMost: 450 } },
 ]

@@ -3,7 +3,6 @@ import {
   bytes,
   drainKinds,
   LATENCY,
-  megabytes,
   micros,
   millis,
   rate,
@@ -87,10 +86,6 @@ export const FIGURES = {
   ...pressureKinds('pressureSaturatedClean', 'saturated, clean'),
   ...pressureKinds('pressureSaturatedOld', 'saturated, old transaction'),
   ...WORKER,
-  embedded: rate('drain, embedded, history kept'),
-  embeddedServer: rate('drain, server, history kept, for the embedded one'),
-  embeddedFirstRss: megabytes('embedded: memory at the first start'),
-  embeddedRss: megabytes('embedded: memory once reopened'),
 } as const satisfies Record<string, FigureKind>
 
 export type PostgresFigure = keyof typeof FIGURES

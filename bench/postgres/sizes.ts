@@ -5,7 +5,6 @@ export interface PostgresSizes extends CommonSizes {
   readonly payload1k: number
   readonly scheduled: number
   readonly oldTransaction: number
-  readonly embedded: number
   readonly history1k: number
   readonly history8k: number
   /** How long a load lasts on a fresh server. */
@@ -24,7 +23,6 @@ const FULL: PostgresSizes = {
   payload1k: 100_000,
   scheduled: 1_000_000,
   oldTransaction: 1_000_000,
-  embedded: 200_000,
   history1k: 200_000,
   history8k: 60_000,
   loadSeconds: 60,
@@ -39,7 +37,6 @@ const QUICK: PostgresSizes = {
   payload1k: 5_000,
   scheduled: 20_000,
   oldTransaction: 50_000,
-  embedded: 10_000,
   history1k: 10_000,
   history8k: 3_000,
   loadSeconds: 6,

@@ -4,8 +4,9 @@ import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../std/clock.ts'
 import type { Random } from '../std/random.ts'
 import { memoryStore } from './memory/index.ts'
-import { embeddedStore, postgresStore } from './postgres/index.ts'
+import { postgresStore } from './postgres/index.ts'
 import { redisStore } from './redis/index.ts'
+import { sqliteStore } from './sqlite/index.ts'
 import type { Store } from './store.ts'
 
 export function storeFrom(source: string | Store, clock: Clock, random: Random): Store {
@@ -13,7 +14,7 @@ export function storeFrom(source: string | Store, clock: Clock, random: Random):
     if (source === 'memory:') return memoryStore({ clock, random })
     if (/^postgres(ql)?:\/\//.test(source)) return postgresStore({ url: source })
     if (/^(rediss?(-cluster)?|redis\+unix):\/\//.test(source)) return redisStore({ url: source })
-    if (source.startsWith('file:')) return embeddedStore({ directory: directoryOf(source) })
+    if (source.startsWith('file:')) return sqliteStore({ directory: directoryOf(source) })
     throw new HoldfastError('HF_BAD_STORE', `There is no store for '${withoutSecrets(source)}'.`)
   }
   const missing = METHODS.filter((method) => typeof source[method] !== 'function')

@@ -1,7 +1,11 @@
 /** Every kind of store, opened for real, for tests that say the same of all of them. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { memoryStore } from 'holdfast/memory'
-import { embeddedStore, postgresStore } from 'holdfast/postgres'
+import { postgresStore } from 'holdfast/postgres'
 import { redisStore } from 'holdfast/redis'
+import { sqliteStore } from 'holdfast/sqlite'
 import type { Store } from 'holdfast/store'
 import { freshDatabase, sharedPostgres, type Database } from './servers/database.ts'
 import { freshPrefix, redisMissing, sharedRedis } from './servers/redis.ts'
@@ -25,8 +29,12 @@ export const EVERY_STORE: readonly StoreKind[] = [
   { name: 'memory', transactions: false, start: () => Promise.resolve(shared(memoryStore())) },
   {
     name: 'embedded',
-    transactions: true,
-    start: () => Promise.resolve(shared(embeddedStore({ directory: null }))),
+    transactions: false,
+    start() {
+      const folder = mkdtempSync(join(tmpdir(), 'holdfast-fleet-'))
+      const connect = (): Store => sqliteStore({ directory: join(folder, 'store'), onNotice })
+      return Promise.resolve({ connect, close: async () => rmSync(folder, { recursive: true, force: true }) })
+    },
   },
   {
     name: 'PostgreSQL',
@@ -65,7 +73,7 @@ function shared(store: Store): Fleet {
   return { connect: () => ({ ...store, close: () => Promise.resolve() }), close: () => store.close() }
 }
 
-/** Opens it beyond the deadline of any call: starting PGlite compiles 10 MB of WebAssembly, and tables are made. */
+/** Opens it beyond the deadline of any call: tables are made, and a busy machine takes its time. */
 export async function startFleet(start: StoreKind['start']): Promise<Fleet> {
   const fleet = await start()
   const store = fleet.connect()

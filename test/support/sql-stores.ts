@@ -12,7 +12,7 @@ import { systemClock } from '../../src/std/clock.ts'
 import { systemRandom } from '../../src/std/random.ts'
 
 let made = 0
-/** Making a schema takes a while on PGlite: stores that follow each other on one executor use the same. */
+/** Making a schema takes a while: stores that follow each other on one executor use the same. */
 const schemas = new WeakMap<Executor, string>()
 
 function schemaFor(executor: Executor): string {
@@ -76,7 +76,6 @@ export async function openSqlStore({
   if (edit !== undefined) await executor.script(schemaScript(names, edit))
   const shared: Executor = own ? executor : lent(executor)
   const store = sqlStore({
-    kind: 'postgres',
     executor: shared,
     names,
     migrate: edit === undefined,

@@ -1,6 +1,6 @@
 /** Inside commit(): what does not go through the transaction is refused, and nothing else is. */
 import { holdfast, type CommitTx } from 'holdfast'
-import { embeddedStore, postgresStore } from 'holdfast/postgres'
+import { postgresStore } from 'holdfast/postgres'
 import type { Store } from 'holdfast/store'
 import { testQueue } from 'holdfast/testing'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -8,25 +8,16 @@ import { freshDatabase, sharedPostgres, type Database } from '../support/servers
 import { deferred, thrownBy } from '../support/virtual.ts'
 
 const REFUSED = { code: 'HF_INSIDE_TRANSACTION' }
-/** Starting PGlite compiles 10 MB of WebAssembly and creates a database. */
-const START_MS = 120_000
 
 let database: Database
-let embedded: Store
 beforeAll(async () => {
   database = await freshDatabase(sharedPostgres(18))
-  embedded = embeddedStore({ directory: null })
-  await embedded.open()
-}, START_MS)
-afterAll(async () => {
-  await embedded.close()
-  await database.drop()
 })
+afterAll(() => database.drop())
 
 let schemas = 0
 const STORES: readonly [name: string, open: () => Store][] = [
   ['PostgreSQL', () => postgresStore({ url: database.url, schema: `inside_${schemas++}` })],
-  ['the embedded store', () => ({ ...embedded, close: () => Promise.resolve() })],
 ]
 
 const opened: { close(): Promise<void> }[] = []

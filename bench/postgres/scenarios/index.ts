@@ -11,7 +11,6 @@ import {
   waitingHandlers,
 } from '../../contest/scenarios/throughput.ts'
 import { scheduled } from './backlog.ts'
-import { embedded, embeddedMemory } from './embedded.ts'
 import { FRESH, steady } from './fresh.ts'
 import { oldTransaction } from './old-transaction.ts'
 import { PRESSURE } from './pressure.ts'
@@ -39,6 +38,4 @@ export const SCENARIOS: readonly PostgresScenario[] = [
   steady,
   oldTransaction,
   ...PRESSURE,
-  embedded,
-  embeddedMemory,
 ]

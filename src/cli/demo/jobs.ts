@@ -3,7 +3,6 @@ import { DependencyDown, Fatal } from '../../errors.ts'
 import { holdfast, type Holdfast } from '../../holdfast.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
-import { embeddedStore } from '../../stores/postgres/index.ts'
 import type { Io } from '../io.ts'
 
 export interface DemoWorld {
@@ -24,13 +23,12 @@ export interface Recipe {
 /** The CRM of the demo is away for 6 seconds out of every 25, beginning with the 12th. */
 const OUTAGE = { everyMs: 25_000, fromMs: 12_000, forMs: 6_000 }
 
-/** The embedded store takes some seconds to start for the first time, and says so. */
-export function demoHoldfast(io: Pick<Io, 'env' | 'stderr'>): {
+export function demoHoldfast(io: Pick<Io, 'env'>): {
   readonly hf: Holdfast<DemoQueue, object>
   readonly store: string
 } {
   const named = io.env['HOLDFAST_STORE']
-  const store = named || embeddedStore({ onProgress: (line) => io.stderr.write(`${line}\n`) })
+  const store = named || 'file:.holdfast'
   const hf = holdfast({ store, queues: DEMO_QUEUES, logger: false, timeout: '1m' })
   return { hf, store: named ? (named.split(':')[0] ?? named) : 'embedded' }
 }

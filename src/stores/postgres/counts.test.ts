@@ -16,7 +16,6 @@ let database: Database
 let executor: Executor
 let store: Store
 const storeParts = {
-  kind: 'postgres' as const,
   names: readNames({}),
   clock: systemClock,
   random: systemRandom,

@@ -1,5 +1,5 @@
 /**
- * What the SQL store needs of a database, and no more: one interface, an implementation for `pg` and one for PGlite.
+ * What the store needs of a database, and no more: `pg/` implements it.
  * Values are texts, numbers, booleans and null only (lists travel as array literals, see `literals.ts`), so that no
  * driver's idea of a type gets in between. All JSON comes back parsed, bigint columns come back as numbers.
  */

@@ -4,10 +4,6 @@ import { freshDatabase, sharedPostgres, type Database } from '../../../test/supp
 import type { Executor, Statement } from './executor.ts'
 import { boolArray, intArray, textArray, uuidArray } from './literals.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
-import { pgliteExecutor } from './pglite/pglite-executor.ts'
-
-/** Starting PGlite compiles 10 MB of WebAssembly and creates a database. */
-const START_MS = 120_000
 
 const texts: Statement = {
   name: 'texts',
@@ -34,23 +30,19 @@ const anyText = fc
 const orNull = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<(T | null)[]> =>
   fc.array(fc.option(values, { freq: 10 }), { maxLength: 20 })
 
-describe.each(['PostgreSQL', 'PGlite'])('an array literal on %s', (kind) => {
-  let database: Database | undefined
+describe('an array literal on PostgreSQL', () => {
+  let database: Database
   let executor: Executor
 
   beforeAll(async () => {
-    if (kind === 'PGlite') {
-      executor = pgliteExecutor({ directory: null })
-    } else {
-      database = await freshDatabase(sharedPostgres(18))
-      executor = pgExecutor({ connectionString: database.url })
-    }
+    database = await freshDatabase(sharedPostgres(18))
+    executor = pgExecutor({ connectionString: database.url })
     await executor.open()
-  }, START_MS)
+  })
 
   afterAll(async () => {
     await executor.close()
-    await database?.drop()
+    await database.drop()
   })
 
   const listOf = async (statement: Statement, literal: string): Promise<unknown> => {

@@ -32,7 +32,7 @@ function connect(): Executor {
 }
 
 function store(options: { migrate: boolean }): Store {
-  const parts = { kind: 'postgres' as const, names, clock: systemClock, random: systemRandom }
+  const parts = { names, clock: systemClock, random: systemRandom }
   return sqlStore({ ...parts, ...options, executor: connect() })
 }
 

@@ -22,7 +22,7 @@ let other: pg.Client
 beforeEach(async () => {
   database = await freshDatabase(sharedPostgres(18))
   const executor = pgExecutor({ connectionString: database.url, connections: 2 })
-  const parts = { kind: 'postgres' as const, names: readNames({}), clock: systemClock, random: systemRandom }
+  const parts = { names: readNames({}), clock: systemClock, random: systemRandom }
   store = sqlStore({ ...parts, executor, migrate: true })
   await store.open()
   other = new pg.Client({ connectionString: database.url })

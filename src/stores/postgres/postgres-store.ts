@@ -53,7 +53,6 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   const source = pool === undefined ? { connectionString: url ?? '' } : { pool, connectionString: url }
   const executor = pgExecutor({ ...settings, ...source }, { lender: pulses })
   const store = sqlStore({
-    kind: 'postgres',
     executor,
     names,
     migrate,

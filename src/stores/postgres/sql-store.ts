@@ -19,15 +19,12 @@ import type { Names } from './names.ts'
 import { sqlNotes } from './notes.ts'
 import { sqlSchedules } from './schedules.ts'
 import { statementsFor } from './statements.ts'
-import { sendThrough, sendWithin } from './tx/handle.ts'
 import { commit } from './tx/commit.ts'
 import { sqlTransactions } from './tx/transactions.ts'
 import { sqlUpkeep } from './upkeep.ts'
 import { WakeUps } from './wake-ups.ts'
 
 export interface SqlStoreParts {
-  /** For messages, and for whose transactions it takes. */
-  readonly kind: 'postgres' | 'embedded'
   readonly executor: Executor
   readonly names: Names
   /** Whether missing migrations are applied at open, or refused. */
@@ -46,17 +43,17 @@ interface HeartbeatRow {
 }
 
 export function sqlStore(parts: SqlStoreParts): Store {
-  const { kind, names, clock, random } = parts
+  const { names, clock, random } = parts
   const executor = explaining(parts.executor)
   const statements = statementsFor(names)
   const lanes = parts.lanes ?? new Lanes(clock)
   const counts = new Counts(executor, statements, clock)
   const admin = sqlAdmin(executor, statements)
-  const inTransactions = sqlTransactions(statements, kind === 'embedded' ? sendWithin : sendThrough)
+  const inTransactions = sqlTransactions(statements)
   const wakeUps = new WakeUps(executor, statements, lanes)
   const cycleParts = { db: executor, statements, lanes, clock, isSubscribed: () => wakeUps.isSubscribed }
   return {
-    kind,
+    kind: 'postgres',
     async open() {
       await executor.open()
       await migrate(executor, names, { apply: parts.migrate, clock, random })

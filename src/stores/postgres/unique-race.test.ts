@@ -21,7 +21,7 @@ let claim: pg.Client
 beforeAll(async () => {
   database = await freshDatabase(sharedPostgres(18))
   const executor = pgExecutor({ connectionString: database.url })
-  const parts = { kind: 'postgres' as const, names: readNames({}), clock: systemClock, random: systemRandom }
+  const parts = { names: readNames({}), clock: systemClock, random: systemRandom }
   store = sqlStore({ ...parts, executor, migrate: true })
   await store.open()
   claim = new pg.Client({ connectionString: database.url })

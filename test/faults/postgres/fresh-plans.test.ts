@@ -66,7 +66,7 @@ afterEach(async () => {
 /** All of it on one connection, which keeps its plans. */
 function openStore(lent: pg.Pool): Store {
   const executor = pgExecutor({ pool: lent })
-  const parts = { kind: 'postgres' as const, clock: systemClock, random: systemRandom }
+  const parts = { clock: systemClock, random: systemRandom }
   return sqlStore({ ...parts, executor, names: readNames({}), migrate: true })
 }
 

@@ -37,7 +37,6 @@ beforeAll(async () => {
   executor = pgExecutor({ connectionString: database.url })
   const names = readNames({})
   store = sqlStore({
-    kind: 'postgres',
     executor,
     names,
     migrate: true,

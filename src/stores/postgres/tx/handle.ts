@@ -6,7 +6,7 @@ import { kysely } from './kysely.ts'
 import { pg } from './pg.ts'
 import { postgresJs } from './postgres-js.ts'
 import { prisma } from './prisma.ts'
-import { has, type Recognise, type Send } from './shape.ts'
+import type { Recognise, Send } from './shape.ts'
 import { typeorm } from './typeorm.ts'
 
 /** The most general last: it takes everything that has a `query`. */
@@ -16,22 +16,9 @@ export function sendThrough(tx: unknown): Send {
   const send = isHandle(tx) ? firstOf(LIBRARIES, tx) : undefined
   if (send !== undefined) return send
   throw new HoldfastError('HF_BAD_OPTION', '{ tx } is no transaction that Holdfast knows.', {
-    hint: 'Pass a client of pg after BEGIN, or the transaction that postgres.js, Kysely, Drizzle, Prisma, Knex, TypeORM or PGlite gives; or any object with query(text, values) that resolves to { rows }.',
+    hint: 'Pass a client of pg after BEGIN, or the transaction that postgres.js, Kysely, Drizzle, Prisma, Knex or TypeORM gives; or any object with query(text, values) that resolves to { rows }.',
   })
 }
-
-/** On the embedded database: no other library can open it, so what another library has is a transaction elsewhere. */
-export function sendWithin(tx: unknown): Send {
-  const isPlain = isHandle(tx) && has(tx, 'query') && NOT_PLAIN.every((name) => !has(tx, name))
-  const send = isPlain ? pg(tx) : undefined
-  if (send !== undefined) return send
-  throw new HoldfastError('HF_BAD_OPTION', '{ tx } is not a transaction on the embedded database.', {
-    hint: "Nothing but Holdfast has that database open: pass the tx that a handler's commit() gives. To enqueue together with changes to tables of your own, have both in one PostgreSQL.",
-  })
-}
-
-/** A client of pg, a manager and a runner of TypeORM. */
-const NOT_PLAIN = ['getTransactionStatus', 'getRepository', 'startTransaction'] as const
 
 function isHandle(tx: unknown): tx is object {
   return (typeof tx === 'object' && tx !== null) || typeof tx === 'function'

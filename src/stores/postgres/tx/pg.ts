@@ -1,4 +1,4 @@
-/** A client of `pg` on which a transaction was begun, a PGlite transaction, and whatever else takes text and values. */
+/** A client of `pg` on which a transaction was begun, and whatever else takes text and values. */
 import { field, has, notInTransaction, type Recognise } from './shape.ts'
 
 export const pg: Recognise = (tx) => {
@@ -7,12 +7,6 @@ export const pg: Recognise = (tx) => {
     throw notInTransaction(
       'a pool, which uses any of its connections',
       'Take one client from it (await pool.connect()), begin on that, and pass it.',
-    )
-  }
-  if (has(tx, 'execProtocol')) {
-    throw notInTransaction(
-      'a PGlite outside of a transaction',
-      'Use pglite.transaction(async (tx) => …), and pass the tx that it gives.',
     )
   }
   // Since pg 8.20 or so.

@@ -2,24 +2,20 @@
 import type { Transactions } from '../../store.ts'
 import { packFlush, readAnswers, type Answers } from '../enqueue.ts'
 import type { Statements } from '../statements.ts'
+import { sendThrough } from './handle.ts'
 import { onlyJson } from './result.ts'
-import type { Send } from './shape.ts'
 
-/** `sendBy` knows the handles that the store takes, and refuses all others. */
-export function sqlTransactions(
-  statements: Statements,
-  sendBy: (tx: unknown) => Send,
-): Pick<Transactions, 'enqueue' | 'notes'> {
+export function sqlTransactions(statements: Statements): Pick<Transactions, 'enqueue' | 'notes'> {
   return {
     async enqueue(tx, flush) {
-      const send = sendBy(tx)
+      const send = sendThrough(tx)
       const { statement, values } = packFlush(statements, flush)
       // Without the statement's name: what is prepared on a connection of theirs is theirs.
       const result = await send(statement.text, values)
       return readAnswers(flush, onlyJson(result) as Answers | null)
     },
     async notes(tx, kind) {
-      const result = await sendBy(tx)(statements.notesAsJson.text, [kind])
+      const result = await sendThrough(tx)(statements.notesAsJson.text, [kind])
       return (onlyJson(result) as [id: string, text: string][]).map(([id, text]) => ({ id, text }))
     },
   }

@@ -8,7 +8,7 @@ const answers = [['id', 'inserted']]
 
 describe('the one value of a result', () => {
   test.each<[string, unknown]>([
-    ['rows of objects in an object (pg, Knex, PGlite, Kysely)', { rows: [{ answers }], rowCount: 1 }],
+    ['rows of objects in an object (pg, Knex, Kysely)', { rows: [{ answers }], rowCount: 1 }],
     ['rows of objects (postgres.js, Prisma, TypeORM)', [{ answers }]],
     ['rows of lists', { rows: [[answers]] }],
     ['JSON that nobody has parsed', [{ answers: JSON.stringify(answers) }]],
