@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -61,6 +62,30 @@ describe('the packed package, installed', () => {
     const script = `console.log(require('holdfast/package.json').version)`
     const { stdout } = await run('node', ['--input-type=commonjs', '--eval', script], { cwd: project })
     expect(stdout.trim()).toBe(packageJson.version)
+  })
+
+  describe('on the embedded store', () => {
+    const job = `
+      import { holdfast } from 'holdfast'
+      const hf = holdfast()
+      const greet = hf.job({ name: 'greet', run: () => 'hello' })
+      await hf.work()
+      console.log(await (await greet.enqueue()).result())
+      await hf.close()`
+    const runs = () =>
+      run('node', ['--input-type=module', '--eval', job], { cwd: project }).catch(
+        (failed: { stdout: string; stderr: string }) => failed,
+      )
+
+    test.skipIf(isBuiltin('node:sqlite'))('says what to install if there is no SQLite library', async () => {
+      expect((await runs()).stderr).toContain('npm install @photostructure/sqlite@1')
+    })
+
+    test('runs a job and prints nothing but its result', async () => {
+      const driver = `@photostructure/sqlite@${packageJson.devDependencies['@photostructure/sqlite']}`
+      await run('npm', ['install', driver, '--no-audit', '--no-fund', '--prefer-offline'], { cwd: project })
+      expect(await runs()).toMatchObject({ stdout: 'hello\n', stderr: '' })
+    }, 60_000)
   })
 
   test('has a command that tells its version', async () => {

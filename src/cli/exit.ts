@@ -31,6 +31,8 @@ export function exitCodeOf(error: unknown): ExitCode {
     case 'HF_STORE_DENIED':
     case 'HF_STORE_MISSING':
     case 'HF_STORE_FULL':
+    case 'HF_STORE_LOCKED':
+    case 'HF_STORE_DAMAGED':
       return EXIT.unreachable
     default:
       return EXIT.failed

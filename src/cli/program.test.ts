@@ -19,6 +19,7 @@ describe('holdfast', () => {
       ['work', '--help'],
       ['demo', '--help'],
       ['schema', '--help'],
+      ['backup', '--help'],
     ]) {
       const { code, out, err } = await command(...args)
       expect({ code, err: err() }, args.join(' ')).toEqual({ code: 0, err: '' })
@@ -27,7 +28,13 @@ describe('holdfast', () => {
   })
 
   test('has a help that fits into 80 columns', async () => {
-    for (const args of [['--help'], ['work', '--help'], ['demo', '--help'], ['schema', '--help']]) {
+    for (const args of [
+      ['--help'],
+      ['work', '--help'],
+      ['demo', '--help'],
+      ['schema', '--help'],
+      ['backup', '--help'],
+    ]) {
       const long = (await command(...args))
         .out()
         .split('\n')
@@ -54,6 +61,7 @@ describe('holdfast', () => {
     [['work', 'a.ts', '--log-level', 'trace'], 'Allowed choices are debug'],
     [['demo', '--seconds', '0'], 'above zero'],
     [['demo', '--rate', 'fast'], 'above zero'],
+    [['backup'], "missing required argument 'file'"],
   ] as const)('refuses %s with a hint', async ([args, hint]) => {
     const { code, out, err } = await command(...args)
     expect({ code, out: out() }).toEqual({ code: 2, out: '' })

@@ -6,6 +6,7 @@ import { EXIT, exitCodeOf, type ExitCode } from './exit.ts'
 import type { Io } from './io.ts'
 import { printError } from './print-error.ts'
 import type { NamesOptions } from '../stores/postgres/index.ts'
+import type { BackupFlags } from './backup.ts'
 import type { DemoFlags } from './demo/demo.ts'
 import type { WorkFlags } from './work.ts'
 
@@ -49,6 +50,7 @@ function buildProgram(io: Io, ended: (code: ExitCode) => void): Command {
   addWork(program, io, ended)
   addDemo(program, io, ended)
   addSchema(program, io)
+  addBackup(program, io)
   return program
 }
 
@@ -155,6 +157,27 @@ Examples:
   holdfast schema --schema jobs | psql
 
 The script brings an older schema up to date, and can be run again without harm.`
+
+function addBackup(program: Command, io: Io): void {
+  program
+    .command('backup')
+    .summary('copy an embedded store to a file, while it is used')
+    .description('Copies the database of an embedded store, as it is at one moment, and checks the copy.')
+    .argument('<file>', 'a new file')
+    .option('--store <url>', 'which store (default: HOLDFAST_STORE, else file:.holdfast)')
+    .addHelpText('after', ABOUT_BACKUP)
+    .action(async (file: string, flags: BackupFlags) => {
+      const { backup } = await import('./backup.ts')
+      await backup(file, flags, io)
+    })
+}
+
+const ABOUT_BACKUP = `
+To restore it, stop every process that uses the store, move its directory away,
+and put the copy into a new one under the name holdfast.db.
+
+Example:
+  holdfast backup jobs-monday.db --store file:/srv/jobs`
 
 function readVersion(): string {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

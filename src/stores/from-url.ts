@@ -23,7 +23,7 @@ export function storeFrom(source: string | Store, clock: Clock, random: Random):
 }
 
 /** `file:.holdfast` and `file:./data` are relative to where the process was started; `file:///srv/jobs` is not. */
-function directoryOf(url: string): string {
+export function directoryOf(url: string): string {
   if (url.startsWith('file://')) return fileURLToPath(url)
   const directory = decodeURIComponent(url.slice('file:'.length))
   if (directory !== '') return directory

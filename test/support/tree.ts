@@ -8,6 +8,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url))
 export interface PackageJson {
   readonly version: string
   readonly bin: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>
 }
 

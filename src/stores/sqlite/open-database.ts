@@ -44,7 +44,7 @@ export function openDatabase(driver: Driver, path: string, durability: Durabilit
 }
 
 /** Whether the tables are there. Refuses what is not ours, or newer than this program. */
-function checkOwner(database: Database, path: string): boolean {
+export function checkOwner(database: Database, path: string): boolean {
   const owner = pragma(database, 'application_id')
   const version = pragma(database, 'user_version')
   if (owner === 0 && version === 0 && pragma(database, 'schema_version') === 0) return false

@@ -26,7 +26,7 @@ export interface StoreFiles {
   readonly bell: string
 }
 
-const DATABASE = 'holdfast.db'
+export const DATABASE = 'holdfast.db'
 const BELL = 'bell'
 const NAMES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, BELL]
 
