@@ -25,7 +25,9 @@ const SLOW_MUTANTS = ['test/mutants/postgres.test.ts', 'test/mutants/sqlite.test
 /** It takes a compiler to install, so it is a package apart: tests that use it are left out without it. */
 const LIBRARIES = `${root}test/libraries/node_modules/`
 const hasBetterSqlite = existsSync(`${LIBRARIES}better-sqlite3/build`)
-const NEED_BETTER_SQLITE = ['test/transactions/sqlite*.test.ts', 'src/stores/sqlite/caller/*.test.ts']
+const NEED_BETTER_SQLITE = ['test/transactions/sqlite*.test.ts']
+/** Every test of the contract, for each library. */
+const ALL_OF_THE_CONTRACT = 'src/stores/sqlite/caller/*.test.ts'
 if (!hasBetterSqlite)
   console.warn(
     'better-sqlite3 is not there: its tests are skipped (npm ci --prefix test/libraries installs it).',
@@ -66,6 +68,7 @@ export default defineConfig({
             'test/faults/**',
             ...SLOW_MUTANTS,
             NEEDS_A_PROCESS,
+            ALL_OF_THE_CONTRACT,
             ...(hasBetterSqlite ? [] : NEED_BETTER_SQLITE),
           ],
           // A process for each file would spend a fifth of the time on loading the same modules.
@@ -80,7 +83,11 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'faults',
-          include: ['test/faults/**/*.test.ts', ...SLOW_MUTANTS],
+          include: [
+            'test/faults/**/*.test.ts',
+            ...SLOW_MUTANTS,
+            ...(hasBetterSqlite ? [ALL_OF_THE_CONTRACT] : []),
+          ],
           // Kills and freezes wait for leases to run out, in processes of their own, which need the cores.
           maxWorkers: Math.max(2, CORES),
           testTimeout: 60_000,

@@ -72,8 +72,9 @@ describe('the packed package, installed', () => {
       await hf.work()
       console.log(await (await greet.enqueue()).result())
       await hf.close()`
+    const { HOLDFAST_STORE: _, ...env } = process.env
     const runs = () =>
-      run('node', ['--input-type=module', '--eval', job], { cwd: project }).catch(
+      run('node', ['--input-type=module', '--eval', job], { cwd: project, env }).catch(
         (failed: { stdout: string; stderr: string }) => failed,
       )
 

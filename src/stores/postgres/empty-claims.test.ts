@@ -167,20 +167,18 @@ describe('under an old open transaction, not every claim reads every deleted row
 })
 
 describe('under an old open transaction, a settle', () => {
-  const LEASES = 200
+  const LEASES = 150
 
-  test.each(['never analysed', 'analysed'])(
-    'does not read the leases that its worker had before, whose table was %s',
-    async (past) => {
-      await store.enqueue({ id: newFlushId(), jobs: newJobs(2 * LEASES) })
-      let [lease] = await claim([], { ...CLAIM, limit: 1 })
-      const settleAll = async (): Promise<void> => {
-        for (let turn = 1; turn < LEASES; turn++)
-          [lease] = await claim(settlesOf(lease!, { settlement: COMPLETED }), { ...CLAIM, limit: 1 })
-      }
-      await settleAll()
-      if (past === 'analysed') await pool.query('analyze holdfast.lease')
-      expect(await reads(settleAll, 'lease')).toBeLessThan(10 * LEASES)
-    },
-  )
+  test('does not read the leases that its worker had before', async () => {
+    await store.enqueue({ id: newFlushId(), jobs: newJobs(3 * LEASES) })
+    let [lease] = await claim([], { ...CLAIM, limit: 1 })
+    const settleAll = async (): Promise<void> => {
+      for (let turn = 1; turn < LEASES; turn++)
+        [lease] = await claim(settlesOf(lease!, { settlement: COMPLETED }), { ...CLAIM, limit: 1 })
+    }
+    await settleAll()
+    expect(await reads(settleAll, 'lease'), 'never analysed').toBeLessThan(10 * LEASES)
+    await pool.query('analyze holdfast.lease')
+    expect(await reads(settleAll, 'lease'), 'analysed').toBeLessThan(10 * LEASES)
+  })
 })

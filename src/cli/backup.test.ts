@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { fakeIo } from '../../../test/support/fake-io.ts'
-import { run } from '../../cli/program.ts'
-import { holdfast } from '../../holdfast.ts'
-import { sqliteStore } from './sqlite-store.ts'
+import { fakeIo } from '../../test/support/fake-io.ts'
+import { holdfast } from '../holdfast.ts'
+import { sqliteStore } from '../stores/sqlite/index.ts'
+import { run } from './program.ts'
 
 let folder: string
 beforeEach(() => {
@@ -34,7 +34,7 @@ describe('holdfast backup', () => {
 
     const restored = join(folder, 'restored')
     mkdirSync(restored, { mode: 0o700 })
-    renameSync(copy, join(restored, 'holdfast.db'))
+    copyFileSync(copy, join(restored, 'holdfast.db'))
     const again = open(restored)
     const known = await again.job({ name: 'greet', run: () => 'hello' }).get(id)
     expect(await known?.state()).toBe('scheduled')
