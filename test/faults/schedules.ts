@@ -1,7 +1,7 @@
 /**
  * `npm run soak:schedules -- [--store postgres|redis] [--minutes N] [--schedules N] [--seed S]`: freezes and kills whoever
  * leads three schedulers, prints what became of the slots, and exits 1 where one was lost or doubled, or where slots are
- * late while nothing is wrong. The embedded store has no other process to lead it, so there is nothing to soak.
+ * late while nothing is wrong. There is no soak of the embedded store yet.
  */
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
