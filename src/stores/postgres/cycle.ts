@@ -6,6 +6,7 @@ import type { Queryable, SqlValue } from './executor.ts'
 import { SUSPECTS_LANE, type Found, type Lanes, type Look } from './lanes.ts'
 import { intArray } from './literals.ts'
 import { unpackJob, type PackedJob } from './packed-jobs.ts'
+import { lookBeside } from './overlooked.ts'
 import { NO_SETTLES, notFound, packSettles, readHeld, readSettled, type Held } from './settles.ts'
 import type { Statements } from './statements.ts'
 
@@ -44,6 +45,7 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   const { lanes } = parts
   // What is released here must be found by the claim behind it, wherever it ranks.
   const released = settle.filter(({ settlement: { type } }) => type === 'release')
+  if (claim !== null) lookBeside(parts, claim.queue)
   const look = claim === null ? null : lanes.look(claim.queue, claim.suspects, !lowerMarks(lanes, released))
   const answer = await send(parts, worker, packSettles(settle), claim, look)
   const { alive, held } = answer

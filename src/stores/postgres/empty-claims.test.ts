@@ -166,6 +166,51 @@ describe('under an old open transaction, not every claim reads every deleted row
   })
 })
 
+describe('under an old open transaction, a job that no wake-up told of', () => {
+  const MANY = 60_000
+  const STRAY = newJobs(1)[0]!.id
+
+  test('is found by looks beside the claims, once sweeps cost a claim too much', async () => {
+    for (let done = 0; done < MANY; done += 1_000) {
+      await store.enqueue({ id: newFlushId(), jobs: newJobs(1_000) })
+      const [lease] = await claim([], { ...CLAIM, limit: 1_000 })
+      await claim(settlesOf(lease!, { settlement: COMPLETED }), null)
+    }
+    await pool.query(`set track_functions = 'pl'`)
+    const looks = async (): Promise<number> => {
+      await pool.query('select pg_stat_force_next_flush()')
+      const { rows } = await pool.query<{ calls: string | null }>(
+        `select sum(calls) as calls from pg_stat_user_functions where funcname = 'overlooked'`,
+      )
+      return Number(rows[0]?.calls ?? 0)
+    }
+    await vi.waitFor(
+      async () => {
+        expect(await claim([], CLAIM)).toEqual([])
+        expect(await looks()).toBeGreaterThan(0)
+      },
+      { timeout: 20_000, interval: 20 },
+    )
+    await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
+    // Among the dead rows, and without a notice.
+    await pool.query(
+      `insert into holdfast.ready select $1::uuid, rank - 2000, due_at - 2000, created_at, attempt, crashes, lane, priority,
+        queue, name, unique_hold, unique_key, past, replace(facts, id::text, $1::text), payload from holdfast.ready`,
+      [STRAY],
+    )
+    const found: string[] = []
+    await vi.waitFor(
+      async () => {
+        const leases = await claim([], { ...CLAIM, limit: 1 })
+        found.push(...leases.flatMap(({ jobs }) => jobs.map(({ id }) => id)))
+        expect(found).toContain(STRAY)
+      },
+      { timeout: 20_000, interval: 20 },
+    )
+    expect(found).toHaveLength(2)
+  })
+})
+
 describe('under an old open transaction, a settle', () => {
   const LEASES = 150
 

@@ -1,6 +1,6 @@
 /** Where claims look. A job that no wake-up told of must be within some look soon, whatever the looks cost. */
 import { describe, expect, test } from 'vitest'
-import { Lanes, type Look } from './lanes.ts'
+import { Lanes, type Look, type WindowLook } from './lanes.ts'
 
 const QUEUE = 'default'
 const START_MS = 1_700_000_000_000
@@ -8,6 +8,10 @@ const HEAD_START_MS = 300_000
 const LANE = 5
 /** Between two looks of a busy worker. */
 const EVERY_MS = 50
+
+/** What a claim or a look beside it looks at. */
+type Ranges = Pick<Look, 'lanes' | 'from' | 'to' | 'sweep'>
+type CostMs = (ranges: Ranges) => number
 
 /** A queue whose worker claims a fresh job every time, so its mark is always close to the present. */
 class Busy {
@@ -18,14 +22,25 @@ class Busy {
     return START_MS + this.monotonicMs
   }
 
-  turn(costMs: (look: Look) => number): Look {
+  /** A claim, and the look beside it. */
+  turn(costMs: CostMs): Ranges {
+    const window = this.beside(costMs)
     const look = this.lanes.look(QUEUE, true, false)
     const tookMs = costMs(look)
     this.monotonicMs += tookMs
     this.take(look, HEAD_START_MS, tookMs)
     this.lanes.sawTime(this.storeMs)
     this.monotonicMs += EVERY_MS
-    return look
+    return window === null ? look : both(look, window)
+  }
+
+  /** It finds nothing. */
+  beside(costMs: CostMs, workers = 1): WindowLook | null {
+    const window = this.lanes.nextWindow(QUEUE)
+    if (window === null) return null
+    const ranks = window.lanes.map(() => null)
+    this.lanes.swept(QUEUE, window, { ranks, tookMs: besideMs(window, costMs), workers })
+    return window
   }
 
   /** A fresh job, and there are more. */
@@ -35,39 +50,59 @@ class Busy {
   }
 
   /** How long it takes until a look includes the rank. */
-  findsAfterMs(lane: number, rank: number, costMs: (look: Look) => number): number {
+  findsAfterMs(lane: number, rank: number, costMs: CostMs): number {
     const startMs = this.monotonicMs
-    while (this.monotonicMs - startMs < 3_600_000)
+    while (this.monotonicMs - startMs < HOUR_MS)
       if (covers(this.turn(costMs), lane, rank)) return this.monotonicMs - startMs
     return Infinity
   }
 }
 
-function covers({ lanes, from, to }: Look, lane: number, rank: number): boolean {
+/** By the server's clock: without the way there. */
+function besideMs(window: WindowLook, costMs: CostMs): number {
+  return costMs({ ...window, sweep: true }) - costMs({ lanes: [], from: [], to: [], sweep: false })
+}
+
+function both(look: Look, { lanes, from, to }: WindowLook): Ranges {
+  return {
+    lanes: [...look.lanes, ...lanes],
+    from: [...look.from, ...from],
+    to: [...look.to, ...to],
+    sweep: true,
+  }
+}
+
+function covers({ lanes, from, to }: Omit<Ranges, 'sweep'>, lane: number, rank: number): boolean {
   return lanes.some((one, at) => one === lane && from[at]! <= rank && rank < to[at]!)
 }
 
 const ranks = (busy: Busy): number[] => [
   busy.storeMs - HEAD_START_MS - 2_000,
   busy.storeMs - HEAD_START_MS - 60_000,
-  busy.storeMs - HEAD_START_MS - 3_600_000,
+  busy.storeMs - HEAD_START_MS - HOUR_MS,
   0,
   -1e14,
 ]
 
-/** How much of the hour before the mark a look sweeps. */
-function sweptShare({ lanes, from, to }: Look): number {
-  const at = lanes.findIndex((lane, place) => lane === LANE && to[place]! < 1e15)
-  const mark = Math.max(...from.filter((_, place) => lanes[place] === LANE))
-  return at < 0 ? 0 : Math.max(0, to[at]! - Math.max(from[at]!, mark - 3_600_000)) / 3_600_000
+/** Up to here, an hour of ranks is full of dead rows. */
+const DEAD_UP_TO = START_MS - HEAD_START_MS
+const HOUR_MS = 3_600_000
+
+/** How much of that hour is swept. */
+function sweptShare({ lanes, from, to }: Ranges): number {
+  const shares = lanes.map((lane, at) => {
+    if (lane !== LANE) return 0
+    return Math.min(to[at]!, DEAD_UP_TO) - Math.max(from[at]!, DEAD_UP_TO - HOUR_MS)
+  })
+  return Math.max(0, ...shares) / HOUR_MS
 }
 
-const COSTS: readonly (readonly [name: string, costMs: (look: Look) => number, withinMs: number])[] = [
+const COSTS: readonly (readonly [name: string, costMs: CostMs, withinMs: number])[] = [
   ['a fast server', () => 1, 5_000],
   ['a server that is far away', () => 40, 5_000],
   ['a slow server', () => 200, 30_000],
   ['sweeps that read many dead rows', ({ sweep }) => (sweep ? 60 : 1), 30_000],
-  ['dead rows of the last hour, a second to read', (look) => 1 + 1_000 * sweptShare(look), 30_000],
+  ['an hour of dead rows, a second to read', (look) => 1 + 1_000 * sweptShare(look), 30_000],
 ]
 
 describe('a job below the mark that no wake-up told of', () => {
@@ -83,12 +118,14 @@ describe('a job below the mark that no wake-up told of', () => {
 
   test('is found soon although the head start of the lane changes all the time', () => {
     const busy = new Busy()
-    const costMs = ({ sweep }: Look): number => (sweep ? 60 : 1)
+    const costMs: CostMs = ({ sweep }) => (sweep ? 60 : 1)
     for (let turn = 0; turn < 2_000; turn++) busy.turn(costMs)
     for (const rank of ranks(busy)) {
       const startMs = busy.monotonicMs
       for (let turn = 0; !covers(busy.turn(costMs), LANE, rank); turn++) {
         const headStartMs = turn % 2 === 0 ? 0 : HEAD_START_MS
+        const window = busy.beside(costMs)
+        if (window !== null && covers(window, LANE, rank)) break
         const look = busy.lanes.look(QUEUE, true, false)
         busy.take(look, headStartMs, costMs(look))
         if (covers(look, LANE, rank)) break
@@ -99,7 +136,7 @@ describe('a job below the mark that no wake-up told of', () => {
 
   test('is in the first look after wake-ups may have been lost', () => {
     const busy = new Busy()
-    const costMs = ({ sweep }: Look): number => (sweep ? 60 : 1)
+    const costMs: CostMs = ({ sweep }) => (sweep ? 60 : 1)
     for (let turn = 0; turn < 2_000; turn++) busy.turn(costMs)
     busy.lanes.sweepSoon()
     const look = busy.lanes.look(QUEUE, true, false)
@@ -187,18 +224,53 @@ describe('what an answer has not seen is looked at by the next look', () => {
   })
 })
 
+describe('a job that a look beside the claims found', () => {
+  test('is in the next claim, and so is what ranks behind it', () => {
+    const busy = new Busy()
+    const costMs: CostMs = (ranges) => 1 + 1_000 * sweptShare(ranges)
+    let window: WindowLook | null = null
+    while (window === null || !covers(window, LANE, DEAD_UP_TO - 1_000)) {
+      busy.turn(costMs)
+      window = busy.lanes.nextWindow(QUEUE)
+      if (window !== null)
+        busy.lanes.swept(QUEUE, window, {
+          ranks: window.lanes.map((lane, at) =>
+            covers(
+              { lanes: [lane], from: [window!.from[at]!], to: [window!.to[at]!] },
+              LANE,
+              DEAD_UP_TO - 1_000,
+            )
+              ? DEAD_UP_TO - 1_000
+              : null,
+          ),
+          tookMs: besideMs(window, costMs),
+          workers: 1,
+        })
+    }
+    const next = busy.lanes.look(QUEUE, true, false)
+    expect(next.sweep, 'claims do not sweep').toBe(false)
+    expect(covers(next, LANE, DEAD_UP_TO - 1_000)).toBe(true)
+  })
+})
+
 describe('sweeps take at most about a tenth of the time', () => {
   const EMPTY = { extent: 'all', taken: [] } as const
   const POLL_MS = 100
   /** Polls for a minute without finding anything; how much of it went into sweeps. */
   function pollForAMinute(
     busy: Busy,
-    costMs: (look: Look) => number,
+    costMs: CostMs,
     poll: (look: Look, tookMs: number) => void,
+    seen: (window: WindowLook) => void = () => undefined,
   ): number {
     let sweptMs = 0
     const endMs = busy.monotonicMs + 60_000
     while (busy.monotonicMs < endMs) {
+      const window = busy.beside(costMs)
+      if (window !== null) {
+        sweptMs += besideMs(window, costMs)
+        seen(window)
+      }
       const look = busy.lanes.look(QUEUE, true, false)
       const tookMs = look.sweep ? costMs(look) : 1
       busy.monotonicMs += tookMs
@@ -218,6 +290,21 @@ describe('sweeps take at most about a tenth of the time', () => {
     expect(pollForAMinute(busy, () => costMs, empty(busy))).toBeLessThanOrEqual(6_000 + 2 * costMs)
     // What no wake-up told of is found all the same.
     expect(busy.findsAfterMs(LANE, 0, ({ sweep }) => (sweep ? costMs : 1))).toBeLessThan(35_000)
+  })
+
+  test.for([1, 20])('if they go on beside the claims of %i workers', (workers) => {
+    const busy = new Busy()
+    const costMs: CostMs = (ranges) => 1 + 1_000 * sweptShare(ranges)
+    for (let turn = 0; turn < 2_000; turn++) busy.turn(costMs)
+    const startMs = busy.monotonicMs
+    let sweptMs = 0
+    while (busy.monotonicMs < startMs + 600_000) {
+      const window = busy.beside(costMs, workers)
+      if (window !== null) sweptMs += besideMs(window, costMs)
+      busy.monotonicMs += POLL_MS
+    }
+    expect(sweptMs).toBeGreaterThan(600_000 / workers / 100)
+    expect(sweptMs).toBeLessThanOrEqual(60_000 / workers + 100)
   })
 
   test('if others take every job that wake-ups tell of', () => {
@@ -253,13 +340,20 @@ describe('sweeps take at most about a tenth of the time', () => {
     busy.lanes.sweepSoon()
     const rank = busy.storeMs - HEAD_START_MS - 60_000
     let found = false
-    const isHuge = ({ window }: Look): boolean => window?.start === -1e15 && window.end === null
-    const costMs = (look: Look): number => (isHuge(look) ? 3_000 : 5)
-    const sweptMs = pollForAMinute(busy, costMs, (look, tookMs) => {
-      found ||= !isHuge(look) && covers(look, LANE, rank)
-      if (isHuge(look)) busy.lanes.failed(QUEUE, look, tookMs)
-      else busy.lanes.answered(QUEUE, look, tookMs, EMPTY)
-    })
+    let turn = 0
+    // What a claim sweeps is too much; a window is a small part of it.
+    const costMs: CostMs = ({ sweep }) => (sweep && turn++ === 0 ? 3_000 : 5)
+    const sweptMs = pollForAMinute(
+      busy,
+      costMs,
+      (look, tookMs) => {
+        if (look.sweep) busy.lanes.failed(QUEUE, look, tookMs)
+        else busy.lanes.answered(QUEUE, look, tookMs, EMPTY)
+      },
+      (window) => {
+        found ||= covers(window, LANE, rank)
+      },
+    )
     expect(sweptMs).toBeLessThanOrEqual(7_000)
     expect(found, 'the windows got there').toBe(true)
     const look = busy.lanes.look(QUEUE, true, false)

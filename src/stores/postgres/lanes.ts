@@ -2,28 +2,37 @@
  * Where claims begin to look. Each lane of a queue (a priority, or the crash suspects) is searched from the rank of its
  * last claim on, the mark: rows that were deleted below it stay in the index for as long as an old transaction might see
  * them, and reading past them costs more with every job. Wake-ups tell of every job that comes in below the mark, and
- * lower it. As a backstop, a claim now and then sweeps what is below the mark as well: all of it, or a window of ranks
- * if that costs too much. However much it costs, a round of windows ends after a few, so every rank is looked at.
+ * lower it. As a backstop, what is below the marks is swept now and then: along with a claim while that costs next to
+ * nothing, otherwise by looks beside the claims (see sweep-pace.ts).
  */
 import type { Clock } from '../../std/clock.ts'
+import { EVERYTHING, HIGHEST, LOWEST, SweepPace, type Span, type Window } from './sweep-pace.ts'
 
 export interface Look {
-  /** A lane may be listed twice: from its mark on, and the window that is swept. */
+  /** A lane may be listed twice: from its mark on, and what is swept below it. */
   readonly lanes: readonly number[]
   readonly from: readonly number[]
   /** Exclusive. */
   readonly to: readonly number[]
+  /** Whether it looks at everything below the marks as well. */
   readonly sweep: boolean
   /** Counts the looks: tells what a wake-up came after. */
   readonly number: number
-  /** What is swept, as times. */
-  readonly window: Window | null
 }
 
-/** Ranks by time, without the head start. Null for the end: up to the marks. */
-interface Window {
-  readonly start: number
-  readonly end: number | null
+/** A look beside the claims for jobs below the marks. */
+export interface WindowLook extends Pick<Look, 'lanes' | 'from' | 'to'> {
+  readonly window: Window
+}
+
+/** What such a look saw. */
+export interface Overlooked {
+  /** The lowest rank of each range of the look; null if no job is there. */
+  readonly ranks: readonly (number | null)[]
+  /** How long the server took. */
+  readonly tookMs: number
+  /** How many workers are registered with the store. */
+  readonly workers: number
 }
 
 /** What a claim answered to a look. */
@@ -39,34 +48,11 @@ export interface Found {
 
 export const SUSPECTS_LANE = 10
 const ALL_LANES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
-/** Below and above any rank: a head start is worth ten years per level at most. */
-const LOWEST = -1e15
-const HIGHEST = 1e15
-
-const SWEEP_EVERY_MS = 250
-/** A sweep may take a tenth of the time, but comes after this at the latest. */
-const SWEEP_COST_SHARE = 10
-const SWEEP_AT_LATEST_MS = 5_000
-/** A window that costs more than this is halved the next time, one that costs less than a quarter of it is doubled. */
-const WINDOW_COST_MS = 10
-const SMALLEST_WINDOW_MS = 10
-/**
- * A round takes this long: then a window covers the rest, up to the marks. If that takes long the next round takes longer,
- * because a sweep may take a tenth of the time.
- */
-const ROUND_MS = 5_000
-const LONGEST_ROUND_MS = 30_000
-/** A look that fails after this long was probably given up because it had too much to read. */
-const TOO_SLOW_MS = 500
-/** Windows divide at most this much time. What is older belongs to the first one. */
-const OLDEST_WINDOW_MS = 86_400_000
 /**
  * Once all is taken, the mark moves up to now minus this: a job that is enqueued now ranks higher, unless its
  * transaction takes longer, and then its wake-up tells.
  */
 const IN_FLIGHT_MS = 1_000
-
-const EVERYTHING: Window = { start: LOWEST, end: null }
 
 interface Lane {
   mark: number
@@ -80,19 +66,7 @@ interface Lane {
 
 interface QueueLanes {
   readonly lanes: Map<number, Lane>
-  nextSweepMs: number
-  /** Wake-ups may have been lost before the look after this one: it sweeps everything. */
-  missedAt: number
-  /** What a look takes that does not sweep; undefined until there was one. */
-  usualMs: number | undefined
-  /** A sweep took long, and it is not known yet what is usual: first look without one. */
-  mustCompare: boolean
-  /** Where the next window begins, how wide it is, and when the last one of this round is due. */
-  cursor: number
-  windowMs: number
-  roundEndsMs: number
-  /** The upper end of the last sweep that reached the marks at once: below it there are few dead rows. */
-  cleanUpTo: number
+  readonly pace: SweepPace
 }
 
 export class Lanes {
@@ -107,21 +81,38 @@ export class Lanes {
   }
 
   look(queue: string, suspects: boolean, mustSweep: boolean): Look {
-    const known = this.#of(queue)
-    const window = this.#nextWindow(known, mustSweep)
-    const ranges: [lane: number, from: number, to: number][] = []
-    for (const [lane, { mark }] of known.lanes) ranges.push([lane, mark, HIGHEST])
-    if (window !== null) ranges.push(...rangesOf(known, window))
+    const { lanes, pace } = this.#of(queue)
+    const sweep = mustSweep || pace.inClaim(this.#clock.monotonicMs())
+    const ranges: Range[] = []
+    for (const [lane, { mark }] of lanes) ranges.push([lane, mark, HIGHEST])
+    if (sweep) ranges.push(...rangesOf(lanes, EVERYTHING))
     // There are never many of them, so they are looked for from the start.
     if (suspects) ranges.push([SUSPECTS_LANE, LOWEST, HIGHEST])
-    return {
-      lanes: ranges.map(([lane]) => lane),
-      from: ranges.map(([, from]) => from),
-      to: ranges.map(([, , to]) => to),
-      sweep: window !== null,
-      number: ++this.#looks,
-      window,
+    return { ...columns(ranges), sweep, number: ++this.#looks }
+  }
+
+  /** What to look at beside the claims, if it is time for that. Every such look must be answered or have failed. */
+  nextWindow(queue: string): WindowLook | null {
+    const { lanes, pace } = this.#of(queue)
+    const window = pace.nextWindow(spanOf(lanes), this.#clock.monotonicMs())
+    return window === null ? null : { ...columns([...rangesOf(lanes, window)]), window }
+  }
+
+  /** What was found there is within the next claim. */
+  swept(queue: string, { lanes: names, to, window }: WindowLook, { ranks, ...cost }: Overlooked): void {
+    const { lanes, pace } = this.#of(queue)
+    for (const [at, name] of names.entries()) {
+      const lane = lanes.get(name)
+      const end = to[at] ?? LOWEST
+      if (lane !== undefined) lane.sweptTo = window.start === LOWEST ? end : Math.max(lane.sweptTo, end)
+      const rank = ranks[at] ?? null
+      if (rank !== null) this.lower(queue, name, rank)
     }
+    pace.swept(spanOf(lanes), window, { ...cost, nowMs: this.#clock.monotonicMs() })
+  }
+
+  windowFailed(queue: string, tookMs: number): void {
+    this.#of(queue).pace.windowFailed(tookMs, this.#clock.monotonicMs())
   }
 
   /** The store's time of an answer that has just arrived. */
@@ -130,13 +121,13 @@ export class Lanes {
   }
 
   answered(queue: string, look: Look, tookMs: number, { extent, taken }: Found): void {
-    const known = this.#of(queue)
+    const { lanes, pace } = this.#of(queue)
     if (extent === 'closed') return
-    this.#noteCost(known, look, tookMs)
+    const span = spanOf(lanes)
     for (const { lane, rank, headStartMs } of taken) {
-      const mine = known.lanes.get(lane)
+      const mine = lanes.get(lane)
       if (mine === undefined) {
-        known.lanes.set(lane, { mark: rank, headStartMs, hint: undefined, sweptTo: LOWEST })
+        lanes.set(lane, { mark: rank, headStartMs, hint: undefined, sweptTo: LOWEST })
         continue
       }
       mine.headStartMs = headStartMs
@@ -144,36 +135,21 @@ export class Lanes {
       moveMark(mine, rank, look)
     }
     const last = taken.at(-1)
-    if (extent === 'all') this.#moveUp(known.lanes, look)
-    else if (last !== undefined) lowerTo(known, look, last.rank)
-    const isSure = extent === 'all' || last !== undefined
-    if (isSure && look.window !== null && isWhole(look.window) && look.number > known.missedAt)
-      known.missedAt = -1
+    if (extent === 'all') this.#moveUp(lanes, look)
+    else if (last !== undefined) lowerTo(lanes, look, last.rank)
+    const sure = extent === 'all' || last !== undefined
+    pace.claimed(span, look, { tookMs, nowMs: this.#clock.monotonicMs(), sure })
   }
 
   /** The call failed. If it had taken something, that is back, and the answers of other looks may have moved the marks past it. */
   failed(queue: string, look: Look, tookMs: number): void {
+    const { lanes, pace } = this.#of(queue)
     for (const [at, lane] of look.lanes.entries()) {
       const from = look.from[at] ?? LOWEST
       // Lanes without a mark are left to the sweeps.
       if (look.to[at] === HIGHEST && from > LOWEST) this.lower(queue, lane, from)
     }
-    if (look.window !== null) this.#sweepFailed(this.#of(queue), look.window, tookMs)
-  }
-
-  /** If the sweep was too much for one statement, it goes on in smaller windows. In any case the next one waits. */
-  #sweepFailed(known: QueueLanes, window: Window, tookMs: number): void {
-    const nowMs = this.#clock.monotonicMs()
-    known.nextSweepMs = nowMs + pauseMs(known, tookMs)
-    const all = newestTime(known) - oldest(known)
-    if (tookMs < TOO_SLOW_MS || known.lanes.size === 0 || !(all > 0)) return
-    if (isWhole(window)) {
-      // A round of windows looks at everything too.
-      known.missedAt = -1
-      startRound(known, LONGEST_ROUND_MS, nowMs)
-    }
-    known.windowMs = Math.max(Math.min(known.windowMs, all) / 4, SMALLEST_WINDOW_MS)
-    known.roundEndsMs = nowMs + LONGEST_ROUND_MS
+    if (look.sweep) pace.claimFailed(spanOf(lanes), tookMs, this.#clock.monotonicMs())
   }
 
   /** Nothing is left above the marks: the next claim need not read the deleted rows there again. */
@@ -195,26 +171,6 @@ export class Lanes {
     moveMark(lane, Math.max(lane.mark, Math.floor(nowMs - IN_FLIGHT_MS - headStartMs)), look)
   }
 
-  #noteCost(known: QueueLanes, look: Look, tookMs: number): void {
-    const { usualMs } = known
-    if (look.window === null) {
-      known.usualMs = usualMs === undefined ? tookMs : 0.8 * usualMs + 0.2 * tookMs
-      known.mustCompare = false
-      return
-    }
-    // The way to the server and back is not the sweep's fault.
-    const costMs = Math.max(0, tookMs - (usualMs ?? 0))
-    if (usualMs !== undefined) known.usualMs = Math.min(usualMs, tookMs)
-    else known.mustCompare = tookMs > WINDOW_COST_MS
-    const nowMs = this.#clock.monotonicMs()
-    endWindow(known, look, look.window, costMs, nowMs)
-    // Wake-ups were lost since this look began: the next one sweeps, however soon.
-    if (known.missedAt >= look.number) return
-    const nextMs = nowMs + pauseMs(known, costMs)
-    known.nextSweepMs =
-      known.lanes.size === 0 ? nextMs : Math.min(nextMs, Math.max(known.roundEndsMs, nowMs + SWEEP_EVERY_MS))
-  }
-
   /** A job is ready at this rank that was not there before. */
   lower(queue: string, lane: number, rank: number): void {
     if (lane === SUSPECTS_LANE) return
@@ -229,43 +185,29 @@ export class Lanes {
     known.mark = Math.min(rank, known.mark)
   }
 
-  /** Anything may have come in anywhere: the next look sweeps everything. */
+  /** Anything may have come in anywhere: the next claim sweeps everything. */
   sweepSoon(queue?: string): void {
-    for (const [name, known] of this.#queues)
-      if (queue === undefined || name === queue) {
-        known.missedAt = this.#looks
-        known.nextSweepMs = 0
-      }
-  }
-
-  #nextWindow(known: QueueLanes, mustSweep: boolean): Window | null {
-    const nowMs = this.#clock.monotonicMs()
-    if (!mustSweep && nowMs < known.nextSweepMs) return null
-    if (mustSweep || known.missedAt >= 0) return EVERYTHING
-    if (known.mustCompare) return null
-    const { cursor: start, windowMs, roundEndsMs } = known
-    if (known.lanes.size === 0 || windowMs === Infinity || nowMs >= roundEndsMs) return { start, end: null }
-    const end = Math.max(start, oldest(known)) + windowMs
-    return { start, end: end < newestTime(known) ? end : null }
+    for (const [name, { pace }] of this.#queues)
+      if (queue === undefined || name === queue) pace.missed(this.#looks)
   }
 
   #of(queue: string): QueueLanes {
     let known = this.#queues.get(queue)
     if (known === undefined) {
-      known = {
-        lanes: new Map(),
-        nextSweepMs: 0,
-        missedAt: -1,
-        usualMs: undefined,
-        mustCompare: false,
-        cursor: LOWEST,
-        windowMs: Infinity,
-        roundEndsMs: Infinity,
-        cleanUpTo: LOWEST,
-      }
+      known = { lanes: new Map(), pace: new SweepPace() }
       this.#queues.set(queue, known)
     }
     return known
+  }
+}
+
+type Range = readonly [lane: number, from: number, to: number]
+
+function columns(ranges: readonly Range[]): Pick<Look, 'lanes' | 'from' | 'to'> {
+  return {
+    lanes: ranges.map(([lane]) => lane),
+    from: ranges.map(([, from]) => from),
+    to: ranges.map(([, , to]) => to),
   }
 }
 
@@ -279,7 +221,7 @@ function moveMark(lane: Lane, mark: number, look: Look): void {
  * A claim that was filled below what it was to look at has not seen the rest. Ranks of all lanes compare, so what is left
  * ranks behind the last job that was taken.
  */
-function lowerTo({ lanes }: QueueLanes, look: Look, rank: number): void {
+function lowerTo(lanes: ReadonlyMap<number, Lane>, look: Look, rank: number): void {
   for (const [at, name] of look.lanes.entries()) {
     const lane = lanes.get(name)
     const to = look.to[at] ?? HIGHEST
@@ -288,20 +230,10 @@ function lowerTo({ lanes }: QueueLanes, look: Look, rank: number): void {
   }
 }
 
-/** How long to wait after a sweep that cost so much. One that cannot be divided, because no lane is known, waits longer. */
-function pauseMs({ lanes }: QueueLanes, costMs: number): number {
-  const latestMs = lanes.size === 0 ? LONGEST_ROUND_MS : SWEEP_AT_LATEST_MS
-  return Math.min(Math.max(SWEEP_EVERY_MS, SWEEP_COST_SHARE * costMs), latestMs)
-}
-
-function isWhole({ start, end }: Window): boolean {
-  return start === LOWEST && end === null
-}
-
 /** What to sweep below the marks: the window of each lane, and with the last one all of the lanes of which too little is known. */
-function* rangesOf(known: QueueLanes, window: Window): Iterable<[lane: number, from: number, to: number]> {
+function* rangesOf(lanes: ReadonlyMap<number, Lane>, window: Window): Iterable<Range> {
   for (const lane of ALL_LANES) {
-    const { mark = HIGHEST, headStartMs, sweptTo = LOWEST } = known.lanes.get(lane) ?? {}
+    const { mark = HIGHEST, headStartMs, sweptTo = LOWEST } = lanes.get(lane) ?? {}
     if (headStartMs === undefined) {
       if (window.end === null) yield [lane, LOWEST, mark]
       continue
@@ -312,51 +244,7 @@ function* rangesOf(known: QueueLanes, window: Window): Iterable<[lane: number, f
   }
 }
 
-function endWindow(known: QueueLanes, look: Look, window: Window, costMs: number, nowMs: number): void {
-  const end = newestTime(known)
-  const all = end - oldest(known)
-  if (isWhole(window)) {
-    if (costMs <= WINDOW_COST_MS) {
-      known.cleanUpTo = end
-      known.windowMs = Infinity
-    } else if (known.windowMs === Infinity && all > 0) {
-      known.windowMs = Math.max(all / 4, SMALLEST_WINDOW_MS)
-    }
-    startRound(known, costMs, nowMs)
-    return
-  }
-  // Two looks at once swept the same window.
-  if (window.start !== known.cursor) return
-  if (costMs > WINDOW_COST_MS) known.windowMs = Math.max(known.windowMs / 2, SMALLEST_WINDOW_MS)
-  else if (costMs < WINDOW_COST_MS / 4) known.windowMs *= 2
-  if (window.end !== null && window.end < end) {
-    known.cursor = window.end
-    for (const [at, lane] of look.lanes.entries()) {
-      const swept = known.lanes.get(lane)
-      const to = look.to[at] ?? HIGHEST
-      if (swept !== undefined && to < HIGHEST) swept.sweptTo = Math.max(swept.sweptTo, to)
-    }
-    return
-  }
-  startRound(known, costMs, nowMs)
-  // One window covers everything again: the dead rows are gone.
-  if (known.windowMs > all) known.windowMs = Infinity
-}
-
-/** `costMs`: of the last window. */
-function startRound(known: QueueLanes, costMs: number, nowMs: number): void {
-  known.cursor = LOWEST
-  known.roundEndsMs = nowMs + Math.min(Math.max(ROUND_MS, SWEEP_COST_SHARE * costMs), LONGEST_ROUND_MS)
-  for (const lane of known.lanes.values()) lane.sweptTo = LOWEST
-}
-
-/** Where windows begin to divide the time. */
-function oldest(known: QueueLanes): number {
-  return Math.max(known.cleanUpTo, newestTime(known) - OLDEST_WINDOW_MS)
-}
-
-/** The marks as times: the newest of them. */
-function newestTime({ lanes }: QueueLanes): number {
+function spanOf(lanes: ReadonlyMap<number, Lane>): Span {
   const times = Array.from(lanes.values(), ({ mark, headStartMs = NaN }) => mark + headStartMs)
-  return Math.max(LOWEST, ...times.filter(Number.isFinite))
+  return { lanes: lanes.size, newest: Math.max(LOWEST, ...times.filter(Number.isFinite)) }
 }
