@@ -164,6 +164,51 @@ describe('a wake-up', () => {
     busy.lanes.answered(QUEUE, last, 1, { extent: 'all', taken: [] })
     expect(mark(busy.lanes.look(QUEUE, true, false)), 'once it was looked for').toBeGreaterThan(rank)
   })
+
+  test('during every claim does not hold the mark back', () => {
+    const busy = new Busy()
+    for (let turn = 0; turn < 10; turn++) busy.turn(() => 1)
+    let underWay = busy.lanes.look(QUEUE, true, false)
+    for (let turn = 0; turn < 100; turn++) {
+      busy.lanes.lower(QUEUE, LANE, busy.storeMs - HEAD_START_MS)
+      // Two claims are always under way.
+      const next = busy.lanes.look(QUEUE, true, false)
+      busy.lanes.lower(QUEUE, LANE, busy.storeMs - HEAD_START_MS)
+      busy.take(underWay, HEAD_START_MS)
+      underWay = next
+      busy.monotonicMs += EVERY_MS
+    }
+    expect(mark(underWay)).toBeGreaterThan(busy.storeMs - HEAD_START_MS - 5 * EVERY_MS)
+  })
+
+  test('is not forgotten among many that no claim answers', () => {
+    const busy = new Busy()
+    for (let turn = 0; turn < 10; turn++) busy.turn(() => 1)
+    const rank = busy.storeMs - HEAD_START_MS - 60_000
+    for (let turn = 0; turn < 1_000; turn++) {
+      busy.lanes.lower(QUEUE, LANE, rank + turn)
+      // Answered with jobs of other lanes alone.
+      busy.lanes.answered(QUEUE, busy.lanes.look(QUEUE, true, false), 1, { extent: 'some', taken: [] })
+    }
+    const look = busy.lanes.look(QUEUE, true, false)
+    expect(covers(look, LANE, rank)).toBe(true)
+    busy.take(look, HEAD_START_MS)
+    expect(mark(busy.lanes.look(QUEUE, true, false))).toBeGreaterThan(rank + 1_000)
+  })
+
+  test('that a later claim answered is not lost to an answer that was overtaken', () => {
+    const busy = new Busy()
+    for (let turn = 0; turn < 10; turn++) busy.turn(() => 1)
+    const rank = busy.storeMs - HEAD_START_MS - 60_000
+    const slow = busy.lanes.look(QUEUE, true, false)
+    busy.lanes.lower(QUEUE, LANE, rank)
+    const quick = busy.lanes.look(QUEUE, true, false)
+    // It was filled with what came in at that rank, and more is left there.
+    const taken = [{ lane: LANE, rank, headStartMs: HEAD_START_MS }]
+    busy.lanes.answered(QUEUE, quick, 1, { extent: 'some', taken })
+    busy.take(slow, HEAD_START_MS)
+    expect(covers(busy.lanes.look(QUEUE, true, false), LANE, rank + 1)).toBe(true)
+  })
 })
 
 describe('what an answer has not seen is looked at by the next look', () => {

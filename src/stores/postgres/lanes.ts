@@ -53,15 +53,25 @@ const ALL_LANES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
  * transaction takes longer, and then its wake-up tells.
  */
 const IN_FLIGHT_MS = 1_000
+/** More than that many answers are never awaited at once. */
+const MOST_HINTS = 32
 
 interface Lane {
   mark: number
   /** Of the newest job that was claimed; undefined before the first: then it was a wake-up that told of the lane. */
   headStartMs: number | undefined
-  /** The lowest rank that wake-ups told of, and the newest look by then: answers of that look and older ones don't know it. */
-  hint: { readonly rank: number; readonly look: number } | undefined
+  /** What wake-ups told of and no answer has covered yet, in order of look; ranks grow. */
+  hints: Hint[]
+  /** The newest look whose answer moved the mark. */
+  movedBy: number
   /** Up to here the windows of this round have swept. */
   sweptTo: number
+}
+
+/** A job came in at this rank when `look` was the newest one: answers of that look and of older ones don't know it. */
+interface Hint {
+  readonly rank: number
+  readonly look: number
 }
 
 interface QueueLanes {
@@ -127,7 +137,7 @@ export class Lanes {
     for (const { lane, rank, headStartMs } of taken) {
       const mine = lanes.get(lane)
       if (mine === undefined) {
-        lanes.set(lane, { mark: rank, headStartMs, hint: undefined, sweptTo: LOWEST })
+        lanes.set(lane, { mark: rank, headStartMs, hints: [], movedBy: look.number, sweptTo: LOWEST })
         continue
       }
       mine.headStartMs = headStartMs
@@ -161,7 +171,7 @@ export class Lanes {
       if (lane.mark < (look.from[at] ?? HIGHEST)) continue
       if (lane.headStartMs !== undefined) this.#moveToPresent(lane, lane.headStartMs, look)
       // Others took what a wake-up told of. Nobody knows where the present is in this lane: the next wake-up tells.
-      else if (lane.hint === undefined || lane.hint.look < look.number) lanes.delete(name)
+      else if (lane.hints.every((hint) => hint.look < look.number)) lanes.delete(name)
     }
   }
 
@@ -176,12 +186,12 @@ export class Lanes {
     if (lane === SUSPECTS_LANE) return
     const { lanes } = this.#of(queue)
     const known = lanes.get(lane)
+    const hint = { rank, look: this.#looks }
     if (known === undefined) {
-      const hint = { rank, look: this.#looks }
-      lanes.set(lane, { mark: rank, headStartMs: undefined, hint, sweptTo: LOWEST })
+      lanes.set(lane, { mark: rank, headStartMs: undefined, hints: [hint], movedBy: 0, sweptTo: LOWEST })
       return
     }
-    known.hint = { rank: Math.min(rank, known.hint?.rank ?? HIGHEST), look: this.#looks }
+    addHint(known.hints, hint)
     known.mark = Math.min(rank, known.mark)
   }
 
@@ -211,10 +221,31 @@ function columns(ranges: readonly Range[]): Pick<Look, 'lanes' | 'from' | 'to'> 
   }
 }
 
-/** A wake-up that came after the look began tells of a job that its answer cannot know. */
+/** Ranks and looks of the list grow. It stays short although a worker without a free slot looks nowhere for hours. */
+function addHint(hints: Hint[], hint: Hint): void {
+  // Earlier hints of higher ranks say nothing more: this one outlives them.
+  while ((hints.at(-1)?.rank ?? LOWEST) >= hint.rank) hints.pop()
+  if (hints.at(-1)?.look === hint.look) return
+  hints.push(hint)
+  const [lowest, next] = hints
+  // Merged, two hints hold the mark back for longer than they must: that costs a claim a few rows.
+  if (hints.length > MOST_HINTS && lowest !== undefined && next !== undefined)
+    hints.splice(0, 2, { rank: lowest.rank, look: next.look })
+}
+
+/**
+ * A wake-up that came after the look began tells of a job that its answer cannot know; earlier ones are answered. Each hint
+ * keeps its own look: if a new one renewed the old ones, a producer that never pauses would hold the mark back for good.
+ */
 function moveMark(lane: Lane, mark: number, look: Look): void {
-  if (lane.hint !== undefined && lane.hint.look < look.number) lane.hint = undefined
-  lane.mark = Math.min(mark, lane.hint?.rank ?? HIGHEST)
+  // An answer that was overtaken knows less than the one that overtook it.
+  if (look.number < lane.movedBy) {
+    lane.mark = Math.min(mark, lane.mark)
+    return
+  }
+  lane.movedBy = look.number
+  lane.hints = lane.hints.filter((hint) => hint.look >= look.number)
+  lane.mark = Math.min(mark, lane.hints[0]?.rank ?? HIGHEST)
 }
 
 /**
