@@ -1,5 +1,5 @@
 /** What few jobs have, apart from the rest: stores that pack jobs keep only what is not empty. */
-import type { Envelope, NewJob } from '../job/record.ts'
+import type { Envelope } from '../job/record.ts'
 
 interface JobOptions {
   readonly group: string | null
@@ -18,7 +18,7 @@ const NO_ENVELOPE: Envelope = { correlationId: null, tags: [], metadata: {}, ret
 const NO_OPTIONS: JobOptions = { group: null, limits: [], envelope: NO_ENVELOPE }
 
 /** Null where all of it is empty. */
-export function packOptions({ group, limits, envelope }: NewJob): PackedOptions | null {
+export function packOptions({ group, limits, envelope }: JobOptions): PackedOptions | null {
   const packed = packEnvelope(envelope)
   if (group === null && limits.length === 0 && packed === null) return null
   return {

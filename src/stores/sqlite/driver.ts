@@ -8,6 +8,8 @@ export type SqlValue = null | number | string
 
 export interface Statement {
   all(...values: SqlValue[]): unknown[]
+  /** Rows are arrays from now on. Node has it from 22.16 on. */
+  setReturnArrays?(on: boolean): void
   get(...values: SqlValue[]): unknown
   run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
 }

@@ -33,7 +33,7 @@ export function adapt(handle: SqliteDatabase): Database {
 interface LibraryStatement extends Statement {
   safeIntegers?(on: boolean): unknown
   setReadBigInts?(on: boolean): unknown
-  setReturnArrays?(on: boolean): unknown
+  raw?(on: boolean): unknown
 }
 
 /** The caller may have asked its library for bigints or for rows as arrays. */
@@ -41,6 +41,8 @@ function plain(statement: LibraryStatement): Statement {
   statement.safeIntegers?.(false)
   statement.setReadBigInts?.(false)
   statement.setReturnArrays?.(false)
+  if (statement.setReturnArrays === undefined && statement.raw !== undefined)
+    statement.setReturnArrays = (on) => void statement.raw?.(on)
   return statement
 }
 

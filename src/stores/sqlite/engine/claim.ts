@@ -1,9 +1,9 @@
 /** Claims: the ready jobs of lowest rank, under a lease of their own. */
 import type { JobId, Token, WorkerId } from '../../../job/ids.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, Lease } from '../../store.ts'
-import { damaged } from './damage.ts'
-import type { Engine } from './engine.ts'
-import { claimedJob, type JobRow } from './rows.ts'
+import { checkJob, damaged } from './damage.ts'
+import { suspect, type Engine } from './engine.ts'
+import { claimedJob, readJobRow, type JobRow, type JobValues } from './rows.ts'
 import { settleAll } from './settle.ts'
 
 /** Settles, then claims: the claim can take what the settle released. */
@@ -35,12 +35,12 @@ interface Candidate {
 
 function claimJobs(engine: Engine, worker: WorkerId, claim: ClaimRequest): Lease[] {
   const chosen = candidates(engine, claim)
-  takeOut(engine, claim.queue, chosen)
-  const plain = chosen.filter(({ suspect }) => suspect === 0)
-  const suspects = chosen.filter(({ suspect }) => suspect === 1)
-  return [plain, suspects]
+  const bodies = takeOut(engine, claim.queue, chosen)
+  const jobs = chosen.map((candidate) => bodyOf(candidate, bodies))
+  const isSuspect = (job: JobRow): boolean => suspect(job) === 1
+  return [jobs.filter((job) => !isSuspect(job)), jobs.filter(isSuspect)]
     .filter(({ length }) => length > 0)
-    .map((jobs) => grant(engine, worker, claim.queue, jobs))
+    .map((rows) => grant(engine, worker, claim.queue, rows))
 }
 
 /** The first of a queue in order of rank, at most one suspect among them. */
@@ -53,16 +53,16 @@ function candidates(engine: Engine, { queue, limit, suspects }: ClaimRequest): C
 const LOWEST = Number.MIN_SAFE_INTEGER
 
 /** Jobs of one head start are in order of rank. There are few head starts, usually one: each is read on its own. */
-function oldest(engine: Engine, queue: string, suspect: 0 | 1, limit: number): Candidate[] {
+function oldest(engine: Engine, queue: string, lost: 0 | 1, limit: number): Candidate[] {
   const found: Candidate[] = []
   let heads = 0
-  let first = engine.db.get<Candidate>('nextHead', queue, suspect, LOWEST)
+  let first = engine.db.get<Candidate>('nextHead', queue, lost, LOWEST)
   while (first !== undefined) {
     const { head } = first
-    const jobs = engine.db.all<Candidate>('oldestReady', queue, suspect, head, limit)
-    for (const { due, id, seq } of jobs) found.push({ suspect, head, due, id, seq })
+    const jobs = engine.db.all<Candidate>('oldestReady', queue, lost, head, limit)
+    for (const { due, id, seq } of jobs) found.push({ suspect: lost, head, due, id, seq })
     heads++
-    first = engine.db.get<Candidate>('nextHead', queue, suspect, head)
+    first = engine.db.get<Candidate>('nextHead', queue, lost, head)
   }
   return heads > 1 ? firstByRank(found, limit) : found
 }
@@ -73,26 +73,44 @@ function firstByRank(candidates: Candidate[], limit: number): Candidate[] {
     .slice(0, limit)
 }
 
-function takeOut(engine: Engine, queue: string, chosen: readonly Candidate[]): void {
+/** Returns their bodies by seq. */
+function takeOut(engine: Engine, queue: string, chosen: readonly Candidate[]): ReadonlyMap<number, JobRow> {
+  const { db } = engine
   const ranges = new Map<string, { last: Candidate; size: number }>()
   for (const job of chosen) {
     const key = `${job.suspect} ${job.head}`
     ranges.set(key, { last: job, size: (ranges.get(key)?.size ?? 0) + 1 })
   }
+  const bodies = new Map<number, JobRow>()
   for (const { last, size } of ranges.values()) {
-    const { suspect, head, due, id } = last
-    const taken = engine.db.run('takeReady', queue, suspect, head, due, id)
+    const range = [queue, last.suspect, last.head, last.due, last.id]
+    for (const values of db.rows<JobValues>('readyBodies', ...range)) {
+      const row = checkJob(readJobRow(values))
+      bodies.set(row.seq, row)
+    }
+    const taken = db.run('takeReady', ...range)
     if (taken !== size) throw damaged(`a claim of ${size} jobs took ${taken} out of ready`)
   }
+  return bodies
 }
 
-function grant(engine: Engine, worker: WorkerId, queue: string, chosen: readonly Candidate[]): Lease {
-  const rows = chosen.map((candidate) => bodyOf(engine, candidate))
+/** An entry that points to another job would run that one twice, and its own never. */
+function bodyOf(
+  { suspect: lost, seq, id, due, head }: Candidate,
+  bodies: ReadonlyMap<number, JobRow>,
+): JobRow {
+  const row = bodies.get(seq)
+  if (row?.id !== id || row.due !== due || row.head !== head || suspect(row) !== lost)
+    throw damaged(`ready job ${id} differs from its entry`)
+  return row
+}
+
+function grant(engine: Engine, worker: WorkerId, queue: string, rows: readonly JobRow[]): Lease {
   const keyed = rows.filter(({ unique_key: key }) => key !== null)
   for (const row of keyed) if (row.key_while === 'ready') engine.freeKey(row)
   const claimedAt = engine.now()
   const size = rows.length
-  const granted = engine.db.get<{ token: Token }>(
+  const token = engine.db.insert(
     'grantLease',
     worker,
     queue,
@@ -100,19 +118,9 @@ function grant(engine: Engine, worker: WorkerId, queue: string, chosen: readonly
     size,
     size,
     keyed.length > 0 ? 1 : 0,
-  )
-  if (granted === undefined) throw new Error('A claim was not granted a lease.')
-  const { token } = granted
+  ) as Token
   engine.db.run('writeLeased', token, JSON.stringify(rows.map(({ seq }) => seq)))
   engine.count(queue, 'ready', -size)
   engine.count(queue, 'running', size)
   return { token, queue, claimedAt, jobs: rows.map((row) => claimedJob(row, 1)) }
-}
-
-/** An entry that points to another job would run that one twice, and its own never. */
-function bodyOf(engine: Engine, { seq, id, due, head }: Candidate): JobRow {
-  const row = engine.jobAt(seq)
-  if (row.id !== id || row.due !== due || row.head !== head)
-    throw damaged(`ready job ${id} differs from its entry`)
-  return row
 }

@@ -45,6 +45,17 @@ export class Db {
     return read(() => this.#statement(name).all(...values)) as Row[]
   }
 
+  /**
+   * Rows as arrays, in the order of the columns: without an object for each, many of many columns are read in half the
+   * time. A statement is read with this or with `all`, never with both.
+   */
+  rows<Row extends readonly SqlValue[]>(name: string, ...values: SqlValue[]): Row[] {
+    const statement = this.#statement(name)
+    if (statement.setReturnArrays === undefined) return this.all<object>(name, ...values).map(valuesOf<Row>)
+    statement.setReturnArrays(true)
+    return read(() => statement.all(...values)) as readonly unknown[] as Row[]
+  }
+
   get<Row>(name: string, ...values: SqlValue[]): Row | undefined {
     return read(() => this.#statement(name).get(...values)) as Row | undefined
   }
@@ -75,6 +86,10 @@ export class Db {
     }
     return statement
   }
+}
+
+function valuesOf<Row>(row: object): Row {
+  return Object.values(row) as unknown as Row
 }
 
 /** No integer of ours is beyond 2^53; the library throws at one that is. */

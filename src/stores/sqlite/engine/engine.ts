@@ -150,8 +150,7 @@ export class Engine {
     const due = this.dueAt(job.due)
     const columns = jobColumns(job, due)
     const values = jobValues({ ...columns, id: job.id, created })
-    const seq = this.db.get<{ seq: number }>('insertJob', job.id, created, ...values)?.seq
-    if (seq === undefined) throw new Error(`Job ${job.id} was not inserted.`)
+    const seq = this.db.insert('insertJob', job.id, created, ...values)
     this.putWaiting({ ...columns, id: job.id, seq, created }, due > created ? 'scheduled' : 'ready')
   }
 

@@ -36,6 +36,52 @@ export interface JobRow {
   readonly payload: string
 }
 
+/** A row of the statement readyBodies. */
+export type JobValues = readonly [
+  seq: number,
+  id: JobId,
+  name: string,
+  queue: string,
+  priority: number,
+  head: number,
+  due: number,
+  created: number,
+  attempt: number,
+  maxAttempts: number,
+  crashes: number,
+  maxCrashes: number,
+  uniqueKey: string | null,
+  keyWhile: JobRow['key_while'],
+  keyMs: number | null,
+  sum: number,
+  options: string | null,
+  payload: string,
+]
+
+export function readJobRow(values: JobValues): JobRow {
+  const [seq, id, name, queue, priority, head, due, created, attempt, max_attempts] = values
+  return {
+    seq,
+    id,
+    name,
+    queue,
+    priority,
+    head,
+    due,
+    created,
+    attempt,
+    max_attempts,
+    crashes: values[10],
+    max_crashes: values[11],
+    unique_key: values[12],
+    key_while: values[13],
+    key_ms: values[14],
+    sum: values[15],
+    options: values[16],
+    payload: values[17],
+  }
+}
+
 export interface LeaseRow {
   readonly token: Token
   readonly worker: WorkerId

@@ -3,8 +3,7 @@
 -- name: insertJob
 insert into holdfast_job (id, created, name, queue, priority, head, due, attempt, max_attempts, crashes, max_crashes,
   unique_key, key_while, key_ms, sum, options, payload)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-returning seq;
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: jobBySeq
 select * from holdfast_job where seq = ?;

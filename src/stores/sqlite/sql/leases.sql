@@ -18,13 +18,20 @@ order by head, due, id limit 1;
 -- name: oldestReady
 select due, id, seq from holdfast_ready where queue = ? and suspect = ? and head = ? order by due, id limit ?;
 
+-- name: readyBodies
+-- The jobs that oldestReady listed, up to its last one. Columns as in rows.ts.
+select job.seq, job.id, job.name, job.queue, job.priority, job.head, job.due, job.created, job.attempt, job.max_attempts,
+  job.crashes, job.max_crashes, job.unique_key, job.key_while, job.key_ms, job.sum, job.options, job.payload
+from holdfast_ready as ready
+join holdfast_job as job on job.seq = ready.seq
+where ready.queue = ? and ready.suspect = ? and ready.head = ? and (ready.due, ready.id) <= (?, ?);
+
 -- name: takeReady
 -- Deletes what oldestReady listed, up to its last job.
 delete from holdfast_ready where queue = ? and suspect = ? and head = ? and (due, id) <= (?, ?);
 
 -- name: grantLease
-insert into holdfast_lease (worker, queue, claimed_at, size, open, done, keyed) values (?, ?, ?, ?, ?, null, ?)
-returning token;
+insert into holdfast_lease (worker, queue, claimed_at, size, open, done, keyed) values (?, ?, ?, ?, ?, null, ?);
 
 -- name: lastToken
 select seq as token from sqlite_sequence where name = 'holdfast_lease';

@@ -9,8 +9,10 @@ import type { WakeUp } from '../../store.ts'
 import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
 import { enterDirectory } from '../open-here.ts'
 import { receiveError, type FromStore, type StoreData, type ThreadData, type ToStore } from './protocol.ts'
+import { packArgs, unpackAnswer } from './tuples.ts'
 
 interface Pending {
+  readonly name: StepName
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
 }
@@ -40,10 +42,10 @@ export class ThreadLink {
   async call<Name extends StepName>(name: Name, ...args: StepArgs<Name>): Promise<StepAnswer<Name>> {
     const thread = await this.#thread()
     const id = ++this.#lastId
-    const answer = new Promise<unknown>((resolve, reject) => this.#pending.set(id, { resolve, reject }))
+    const answer = new Promise<unknown>((resolve, reject) => this.#pending.set(id, { name, resolve, reject }))
     // Only a call that waits is a reason for the process to go on.
     if (this.#pending.size === 1) thread.ref()
-    thread.postMessage({ type: 'call', id, name, args } satisfies ToStore)
+    thread.postMessage({ type: 'call', id, name, args: packArgs(name, args) } satisfies ToStore)
     return (await answer) as StepAnswer<Name>
   }
 
@@ -113,7 +115,7 @@ export class ThreadLink {
         const pending = this.#pending.get(answer.id)
         this.#pending.delete(answer.id)
         if ('error' in answer) pending?.reject(receiveError(answer.error))
-        else pending?.resolve(answer.value)
+        else pending?.resolve(unpackAnswer(pending.name, answer.value))
       }
       if (this.#pending.size === 0) thread.unref()
     }

@@ -26,6 +26,7 @@ export interface ThreadData extends StoreData {
 }
 
 export type ToStore =
+  /** Arguments and answers as in `tuples.ts`. */
   | { readonly type: 'call'; readonly id: number; readonly name: StepName; readonly args: readonly unknown[] }
   /** Whether somebody listens for what other processes change. */
   | { readonly type: 'listen'; readonly on: boolean }

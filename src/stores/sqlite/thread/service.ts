@@ -23,6 +23,7 @@ import { StepQueue } from '../step-queue.ts'
 import { Bell } from './bell.ts'
 import { sendError, type Answer, type FromStore, type ThreadData, type ToStore } from './protocol.ts'
 import { SharedClock } from './shared-clock.ts'
+import { packAnswer, unpackArgs } from './tuples.ts'
 
 interface Opened {
   readonly files: StoreFiles
@@ -91,12 +92,15 @@ export class StoreService {
   #receive(message: ToStore): void {
     switch (message.type) {
       case 'call': {
-        const { id, name, args } = message
+        const { id, name } = message
+        const args = unpackArgs(name, message.args)
         const { maxLook } = this.#data
         const all = maxLook !== null && LISTS.has(name) ? [...args, maxLook] : args
         this.#queue.push({ name, args: all }, (outcome) => {
           this.#answers.push(
-            'value' in outcome ? { id, value: outcome.value } : { id, error: sendError(outcome.error) },
+            'value' in outcome
+              ? { id, value: packAnswer(name, outcome.value) }
+              : { id, error: sendError(outcome.error) },
           )
         })
         break
