@@ -1,6 +1,7 @@
 /** holdfast(): composes all the parts into the object that users hold. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { Core } from './client/core.ts'
+import { Client } from './client/client.ts'
+import { Core } from './core/core.ts'
 import { deadLetters, type DeadLetters } from './client/dead-letters.ts'
 import { eventObject } from './client/event.ts'
 import type {
@@ -10,8 +11,9 @@ import type {
   SubscriberWithRun,
   To,
 } from './client/event-types.ts'
-import { jobObject, sealJob, type UntypedJob } from './client/job.ts'
-import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './client/options.ts'
+import { jobObject, type UntypedJob } from './client/job.ts'
+import { sealJob } from './core/job-mark.ts'
+import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './core/settings.ts'
 import type { Schedules } from './client/schedules.ts'
 import type { Subscriptions } from './client/subscriptions.ts'
 import type {
@@ -45,7 +47,7 @@ import { storeFrom } from './stores/from-url.ts'
 import type { QueueStatus } from './stores/store.ts'
 import { consoleLogger } from './telemetry/console-logger.ts'
 import { EVENT_NAMES, logEvents, type PinoLike } from './telemetry/log.ts'
-import type { MessageQueue } from './worker/message-queue.ts'
+import type { MessageQueue } from './manual/message-queue.ts'
 import type { WorkOptions } from './worker/options.ts'
 import { Hub, type RunningWorker } from './hub.ts'
 
@@ -132,7 +134,7 @@ export function holdfast<const Queues extends Record<string, QueueConfig> = { de
     // A listener of this event that fails as well has had its say.
     if (event !== 'listener.failed') events.emit('listener.failed', { event, error: toError(error) })
   })
-  const hub = new Hub(new Core(world, settings, events), readHealthOptions(options.health))
+  const hub = new Hub(new Client(new Core(world, settings, events)), readHealthOptions(options.health))
   if (options.logger === undefined) hub.logByDefault(defaultLogger())
   else if (options.logger !== false) logEvents(events, options.logger)
   return new HoldfastObject(hub, [])
@@ -203,14 +205,14 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     name: N,
     schema?: S & JsonInput<S>,
   ): DomainEvent<N, S> {
-    return eventObject(this.#hub.core, name, schema) as object as DomainEvent<N, S>
+    return eventObject(this.#hub.client, name, schema) as object as DomainEvent<N, S>
   }
 
   subscribe<const N extends string, const T extends To, R = unknown>(
     definition: SubscriberWithRun<N, T, Q, Ctx, R> | SubscriberByName<N, T, Q, Ctx>,
   ): Subscriber<N, T, Returned<R>, Q> {
-    const { core } = this.#hub
-    const { subscriptions } = core
+    const { core, client } = this.#hub
+    const { subscriptions } = client
     const read = readSubscriber(definition)
     const job = this.#define(read.job, { needsHandler: true })
     subscriptions.declare(job.name, read.patterns)
@@ -222,7 +224,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   #define(definition: object, { needsHandler }: { needsHandler: boolean }): UntypedJob {
-    const { core } = this.#hub
+    const { core, client } = this.#hub
     const { retry, jobTimeoutMs: timeoutMs } = core.settings
     const defaults = {
       queues: core.queues.names,
@@ -233,9 +235,9 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     }
     const { schedule, ...rest } = Object(definition) as RawDefinition & { readonly schedule?: ScheduleSpec }
     const read = readDefinition(rest, defaults)
-    if (schedule !== undefined) core.schedules.declare(read.name, schedule)
+    if (schedule !== undefined) client.schedules.declare(read.name, schedule)
     core.registry.add(read)
-    return jobObject(core, read.name)
+    return jobObject(client, read.name)
   }
 
   use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E> {
@@ -247,8 +249,8 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     options: TxOptions = {},
   ): Promise<{ inserted: number; ids: readonly string[] }> {
     refuseUnknown(options, new Set(['tx']), 'hf.enqueueMany()')
-    const { core } = this.#hub
-    const answers = await core.enqueuer.together(
+    const { core, client } = this.#hub
+    const answers = await client.enqueuer.together(
       items.map((item) => ({
         definition: core.jobNamed(item.job),
         input: item.input,
@@ -306,7 +308,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   get schedules(): Schedules {
-    return this.#hub.core.schedules
+    return this.#hub.client.schedules
   }
 
   get deadLetters(): DeadLetters<Q> {
@@ -314,7 +316,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   get subscriptions(): Subscriptions {
-    return this.#hub.core.subscriptions
+    return this.#hub.client.subscriptions
   }
 
   async queues(): Promise<readonly QueueStatus[]> {

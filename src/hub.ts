@@ -1,6 +1,7 @@
 /** What is running on behalf of one holdfast(): its workers, their supervisor, its queues by hand, its maintenance. */
-import type { Core, World } from './client/core.ts'
-import { DEAD_LETTER_JOB } from './client/dead-letters.ts'
+import type { Client } from './client/client.ts'
+import type { Core, World } from './core/core.ts'
+import { DEAD_LETTER_JOB } from './job/dead-letter.ts'
 import { declareHandler } from './maintenance/dead-letters.ts'
 import { HoldfastError } from './errors.ts'
 import { readQueue } from './job/definition.ts'
@@ -9,7 +10,7 @@ import { readHealthOptions } from './manager/options.ts'
 import { Supervisor } from './manager/supervisor.ts'
 import type { Duration } from './std/duration.ts'
 import { logEvents, type PinoLike } from './telemetry/log.ts'
-import { MessageQueue } from './worker/message-queue.ts'
+import { MessageQueue } from './manual/message-queue.ts'
 import { readWorkOptions, type WorkOptions } from './worker/options.ts'
 import { Worker, type WorkerHealth } from './worker/worker.ts'
 
@@ -25,6 +26,7 @@ export interface RunningWorker extends AsyncDisposable {
 const HUB = Symbol.for('holdfast.hub')
 
 export class Hub {
+  readonly client: Client
   readonly core: Core
   readonly supervisor: Supervisor
   /** A test queue drives it: a worker's own loop would wait for a clock that nobody moves. */
@@ -36,7 +38,9 @@ export class Hub {
   #closing: Promise<void> | undefined
   #stopDefaultLog: (() => void) | undefined
 
-  constructor(core: Core, health = readHealthOptions()) {
+  constructor(client: Client, health = readHealthOptions()) {
+    const { core } = client
+    this.client = client
     this.core = core
     this.supervisor = new Supervisor(core, health, (options) => this.startWorker(options))
     // A job knows its core: this is the way from a job to all that runs on its behalf.
@@ -96,8 +100,8 @@ export class Hub {
     await this.#start(worker)
     this.#refuseWhenClosed('start a worker')
     try {
-      await this.core.schedules.putDeclared(settings.jobs.keys())
-      await this.core.subscriptions.putDeclared(settings.jobs.keys())
+      await this.client.schedules.putDeclared(settings.jobs.keys())
+      await this.client.subscriptions.putDeclared(settings.jobs.keys())
       await declareHandler(this.core, settings.jobs.get(DEAD_LETTER_JOB))
     } catch (error) {
       // Whoever is told that it did not start has no way to stop it.
@@ -143,7 +147,7 @@ export class Hub {
   messageQueue(name: string): MessageQueue {
     let queue = this.#messageQueues.get(name)
     if (queue === undefined) {
-      queue = new MessageQueue(this.core, readQueue(name, this.core.queues.names), (leaseMs) =>
+      queue = new MessageQueue(this.client, readQueue(name, this.core.queues.names), (leaseMs) =>
         this.#maintain(leaseMs),
       )
       this.#messageQueues.set(name, queue)
@@ -169,7 +173,7 @@ export class Hub {
   /** One for all workers and queues of this holdfast(). */
   #maintain(leaseMs: number): void {
     if (this.#maintenance !== undefined) return
-    this.#maintenance = new Maintenance(this.core, leaseMs)
+    this.#maintenance = new Maintenance(this.core, leaseMs, (items) => this.client.enqueuer.together(items))
     this.#maintenance.start()
   }
 

@@ -18,9 +18,8 @@ export type { CancelResult } from './client/cancel.ts'
 export type { Handle, JobUpdate } from './client/handle.ts'
 export type { Schedule, Schedules } from './client/schedules.ts'
 export type { Subscription, Subscriptions } from './client/subscriptions.ts'
-export type { KeepOptions, QueueConfig } from './client/options.ts'
+export type { KeepOptions, QueueConfig } from './core/settings.ts'
 export type {
-  AnyJob,
   BatchJobOptions,
   Contract,
   EnqueueOptions,
@@ -73,7 +72,8 @@ export type { DstPolicy, Timing } from './scheduler/timing.ts'
 export type { Duration } from './std/duration.ts'
 export type { QueueStatus } from './stores/store.ts'
 export type { PinoLike } from './telemetry/log.ts'
-export type { GetOptions, Message, MessageQueue, SendOptions } from './worker/message-queue.ts'
+export type { GetOptions, Message, MessageQueue, SendOptions } from './manual/message-queue.ts'
 export type { HealthLimits } from './worker/limits.ts'
+export type { AnyJob } from './core/job-mark.ts'
 export type { WorkOptions } from './worker/options.ts'
 export type { WorkerHealth } from './worker/worker.ts'

@@ -1,5 +1,6 @@
 /** The jobs among a module's exports, and what they belong to. */
-import { isJob, ownerOf, type UntypedJob } from '../client/job.ts'
+import { isJob, type UntypedJob } from '../client/job.ts'
+import { ownerOf } from '../core/job-mark.ts'
 import { HoldfastError } from '../errors.ts'
 import { Hub } from '../hub.ts'
 

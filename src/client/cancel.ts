@@ -8,7 +8,7 @@
 import type { JobId } from '../job/ids.ts'
 import { sleep } from '../std/clock.ts'
 import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
-import type { Core } from './core.ts'
+import type { Core } from '../core/core.ts'
 
 /**
  * `cancelled`: it never runs again. `requested`: it is running, and its signal fires; it is cancelled once its handler

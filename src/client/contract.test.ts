@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { isJob, ownerOf } from './job.ts'
+import { ownerOf } from '../core/job-mark.ts'
+import { isJob } from './job.ts'
 import { alone, VirtualWorld } from '../../test/support/virtual.ts'
 
 const definition = {

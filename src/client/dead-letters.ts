@@ -24,8 +24,9 @@ import {
   type ListQuery,
 } from '../stores/store.ts'
 
-import type { Core } from './core.ts'
-import { refuseUnknown } from './options.ts'
+import type { Core } from '../core/core.ts'
+import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
+import { refuseUnknown } from '../core/settings.ts'
 
 /** Which dead letters are meant: all that fit each part given. */
 export interface DeadLetterFilter {
@@ -135,9 +136,6 @@ export interface DeadLetters<Q extends string = string> {
     options?: HandlerOptions<Q>,
   ): void
 }
-
-/** The job that runs the handler. */
-export const DEAD_LETTER_JOB = 'holdfast.dead-letter'
 
 type DefineJob = (definition: object) => void
 

@@ -6,8 +6,8 @@ import { readDue } from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import { headStartMs, readPriority } from '../job/rank.ts'
 import type { JobEdit } from '../stores/store.ts'
-import type { Core } from './core.ts'
-import { refuseUnknown } from './options.ts'
+import type { Core } from '../core/core.ts'
+import { refuseUnknown } from '../core/settings.ts'
 import type { JobChanges } from './types.ts'
 
 const FIELDS: ReadonlySet<string> = new Set(['input', 'priority', 'in', 'at'])

@@ -5,37 +5,17 @@
  */
 import { HoldfastError, isRefusal, PartialEnqueueError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
-import type { Events } from '../job/events.ts'
-import type { Ids } from '../job/ids.ts'
-import { newJob, type NewJobOptions, type QueueRules } from '../job/new-job.ts'
+import { newJob, type EnqueueItem, type NewJobOptions } from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { NewJob } from '../job/record.ts'
 import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
-import type { Clock } from '../std/clock.ts'
 import { formatDuration } from '../std/duration.ts'
-import type { Emitter } from '../std/emitter.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Transactions } from '../stores/store.ts'
-import type { Connection } from './connection.ts'
-import { currentJob } from './current-job.ts'
+import type { Core } from '../core/core.ts'
+import { currentJob } from '../core/current-job.ts'
 import { Failures } from './failures.ts'
-
-export interface EnqueuerParts {
-  readonly connection: Connection
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly events: Emitter<Events>
-  readonly queues: QueueRules
-  /** How long an enqueue may take, tries and all. */
-  readonly timeoutMs: number
-}
-
-export interface EnqueueItem {
-  readonly definition: JobDefinition
-  readonly input: unknown
-  readonly options: NewJobOptions
-}
 
 export interface ManyCounts {
   readonly inserted: number
@@ -51,17 +31,17 @@ const MAX_FLUSHES_IN_FLIGHT = 2
 const MAX_FULL_FLUSHES_IN_FLIGHT = 4
 
 export class Enqueuer {
-  readonly #parts: EnqueuerParts
+  readonly #core: Core
   readonly #batcher: Batcher<NewJob, EnqueueAnswer>
 
-  constructor(parts: EnqueuerParts) {
-    this.#parts = parts
+  constructor(core: Core) {
+    this.#core = core
     this.#batcher = new Batcher({
       send: (jobs) => this.#flushEach(jobs),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_FLUSHES_IN_FLIGHT,
-      clock: parts.clock,
-      patienceMs: parts.timeoutMs,
+      clock: () => core.clock,
+      patienceMs: core.settings.timeoutMs,
       late: (job) => this.#late(job),
     })
   }
@@ -70,7 +50,7 @@ export class Enqueuer {
   one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
     if (tx !== undefined) return this.#oneIn(tx, item)
     // Here, since the flush may be sent from anywhere: behind others that wait for the very transaction we are in.
-    this.#parts.connection.insideCommit.refuse(`enqueue job "${item.definition.name}"`)
+    this.#core.connection.insideCommit.refuse(`enqueue job "${item.definition.name}"`)
     const job = this.#prepare(item)
     return job instanceof Promise ? job.then((made) => this.#batcher.add(made)) : this.#batcher.add(job)
   }
@@ -83,7 +63,7 @@ export class Enqueuer {
 
   /** In a transaction of the caller's, whose library takes no asynchronous function. */
   oneSync(item: EnqueueItem, tx: unknown): EnqueueAnswer {
-    const { connection, ids } = this.#parts
+    const { connection, ids } = this.#core
     const { name } = item.definition
     const transactions = this.transactions()
     const enqueue = transactions.enqueueSync?.bind(transactions)
@@ -101,8 +81,8 @@ export class Enqueuer {
   }
 
   #late({ name }: NewJob): HoldfastError {
-    const { connection, timeoutMs } = this.#parts
-    const after = formatDuration(timeoutMs)
+    const { connection, settings } = this.#core
+    const after = formatDuration(settings.timeoutMs)
     return new HoldfastError(
       'HF_STORE_UNREACHABLE',
       `The ${connection.store.kind} store did not answer within ${after}: could not enqueue job "${name}".`,
@@ -116,7 +96,7 @@ export class Enqueuer {
 
   /** Enqueues one that was prepared. */
   async prepared(job: NewJob): Promise<EnqueueAnswer> {
-    this.#parts.connection.insideCommit.refuse(`enqueue job "${job.name}"`)
+    this.#core.connection.insideCommit.refuse(`enqueue job "${job.name}"`)
     return this.#batcher.add(job)
   }
 
@@ -156,7 +136,7 @@ export class Enqueuer {
     onEnqueued: (answer: EnqueueAnswer, index: number) => void,
     tx?: unknown,
   ): Promise<ManyCounts> {
-    if (tx === undefined) this.#parts.connection.insideCommit.refuse(`enqueue jobs "${definition.name}"`)
+    if (tx === undefined) this.#core.connection.insideCommit.refuse(`enqueue jobs "${definition.name}"`)
     else this.transactions()
     this.#refuseOptions(definition, options)
     const tally = new Tally(onEnqueued)
@@ -223,7 +203,7 @@ export class Enqueuer {
 
   /** Options that cannot work are refused once, not for each of a million inputs. */
   #refuseOptions(definition: JobDefinition, options: NewJobOptions): void {
-    const { ids, queues } = this.#parts
+    const { ids, queues } = this.#core
     const plain = { ...definition, unique: undefined }
     newJob({
       id: ids.job(),
@@ -244,7 +224,7 @@ export class Enqueuer {
   }
 
   #seal({ definition, input, options }: EnqueueItem): NewJob {
-    const { ids, queues } = this.#parts
+    const { ids, queues } = this.#core
     const payload = encodePayload(input, definition.name)
     const inherited = currentJob.getStore()?.inherited
     return newJob({ id: ids.job(), definition, input, payload, options, queues, inherited })
@@ -266,7 +246,7 @@ export class Enqueuer {
   }
 
   async #flush(jobs: readonly NewJob[], timeoutMs?: number): Promise<readonly EnqueueAnswer[]> {
-    const { connection, ids, events } = this.#parts
+    const { connection, ids, events } = this.#core
     const flush = { id: ids.flush(), jobs }
     const doing = `enqueue ${describe(jobs)}`
     const answers = await connection.persist(doing, (store) => store.enqueue(flush), timeoutMs)
@@ -282,7 +262,7 @@ export class Enqueuer {
 
   /** Without a word to listeners: whether there will be such a job is for the caller to say, by its commit. */
   async #flushIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
-    const { connection, ids } = this.#parts
+    const { connection, ids } = this.#core
     const transactions = this.transactions()
     const flush = { id: ids.flush(), jobs }
     const answers = await connection.lend(`enqueue ${describe(jobs)}`, () => transactions.enqueue(tx, flush))
@@ -292,7 +272,7 @@ export class Enqueuer {
 
   /** Refuses `{ tx }` where there is nothing to do it in. */
   transactions(): Transactions {
-    const { kind, transactions } = this.#parts.connection.store
+    const { kind, transactions } = this.#core.connection.store
     if (transactions !== undefined) return transactions
     throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
   }

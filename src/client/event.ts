@@ -3,33 +3,37 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors.ts'
 import { readSchema } from '../job/definition.ts'
 import { readEventName } from '../job/pattern.ts'
-import type { Core } from './core.ts'
+import type { Client } from './client.ts'
 import type { DomainEvent, PublishOptions } from './event-types.ts'
 import { withoutTx } from './job.ts'
-import { refuseUnknown } from './options.ts'
+import { refuseUnknown } from '../core/settings.ts'
 
 /** An event whose types are not known here; the public signatures in holdfast.ts give them back. */
 export type UntypedEvent = DomainEvent<string, StandardSchemaV1 | undefined>
 
 const OPTIONS: ReadonlySet<string> = new Set(['tx', 'tags', 'correlationId', 'metadata'])
 
-export function eventObject(core: Core, name: string, schema: StandardSchemaV1 | undefined): UntypedEvent {
+export function eventObject(
+  client: Client,
+  name: string,
+  schema: StandardSchemaV1 | undefined,
+): UntypedEvent {
   readEventName(name)
   const kind = { name, schema: readSchema(schema, 'schema') }
-  if (core.eventNames.has(name))
+  if (client.eventNames.has(name))
     throw new HoldfastError('HF_DUPLICATE_EVENT', `There is already an event named "${name}".`)
-  core.eventNames.add(name)
+  client.eventNames.add(name)
   return Object.freeze({
     ...kind,
     async publish(data: unknown, given: PublishOptions = {}) {
       refuseUnknown(given, OPTIONS, 'publish()')
       const { tx, options } = withoutTx(given)
-      return core.publisher.one(kind, data, options, tx)
+      return client.publisher.one(kind, data, options, tx)
     },
     async publishMany(items: Iterable<unknown> | AsyncIterable<unknown>, given: PublishOptions = {}) {
       refuseUnknown(given, OPTIONS, 'publishMany()')
       const { tx, options } = withoutTx(given)
-      return core.publisher.many(kind, items, options, tx)
+      return client.publisher.many(kind, items, options, tx)
     },
   })
 }

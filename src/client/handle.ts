@@ -11,7 +11,7 @@ import { Bell } from '../std/bell.ts'
 import { asError } from '../std/clock.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
 import { cancelJob, type CancelResult } from './cancel.ts'
-import type { Core } from './core.ts'
+import type { Core } from '../core/core.ts'
 
 export interface JobUpdate {
   readonly state: JobState

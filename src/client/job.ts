@@ -4,31 +4,30 @@ import type { JobId } from '../job/ids.ts'
 import { HoldfastError } from '../errors.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
-import type { Core } from './core.ts'
+import { isSealedJob } from '../core/job-mark.ts'
+import type { Client } from './client.ts'
 import { editJob } from './edit.ts'
 import { jobHandle } from './handle.ts'
 import type { EnqueueOptions, Item, Job } from './types.ts'
 
-const JOB = Symbol.for('holdfast.job')
-
 /** A job whose types are not known here; the public signatures in holdfast.ts give them back. */
 export type UntypedJob = Job<string, unknown, unknown, string>
 
-export function jobObject(core: Core, name: string): UntypedJob {
+export function jobObject(client: Client, name: string): UntypedJob {
   // Looked up each time: a contract gets its handler later.
-  const definition = (): JobDefinition => core.jobNamed(name)
+  const definition = (): JobDefinition => client.core.jobNamed(name)
   const job: UntypedJob = {
     name,
     async enqueue(...[input, given]) {
       const { tx, options } = withoutTx(given)
-      const { id, outcome } = await core.enqueuer.one({ definition: definition(), input, options }, tx)
-      return jobHandle(core, id, name, outcome)
+      const { id, outcome } = await client.enqueuer.one({ definition: definition(), input, options }, tx)
+      return jobHandle(client.core, id, name, outcome)
     },
     enqueueSync(input, given) {
       const { tx, options } = withoutTx(given)
       if (tx === undefined) throw needsTx(name)
-      const { id, outcome } = core.enqueuer.oneSync({ definition: definition(), input, options }, tx)
-      return jobHandle(core, id, name, outcome)
+      const { id, outcome } = client.enqueuer.oneSync({ definition: definition(), input, options }, tx)
+      return jobHandle(client.core, id, name, outcome)
     },
     enqueueMany: (async (inputs: Iterable<unknown> | AsyncIterable<unknown>, given?: EnqueueOptions) => {
       const { tx, options } = withoutTx(given)
@@ -36,7 +35,7 @@ export function jobObject(core: Core, name: string): UntypedJob {
       const keepId = (answer: EnqueueAnswer, index: number): void => {
         if (ids !== null) ids[index] = answer.id
       }
-      const counts = await core.enqueuer.many(definition(), inputs, options, keepId, tx)
+      const counts = await client.enqueuer.many(definition(), inputs, options, keepId, tx)
       return ids === null ? counts : { ...counts, ids }
     }) as UntypedJob['enqueueMany'],
     with: (...[input, given]): Item => {
@@ -44,12 +43,14 @@ export function jobObject(core: Core, name: string): UntypedJob {
       if (tx !== undefined) throw noTxOfItsOwn(name)
       return { kind: 'item', job: name, input, options }
     },
-    schedule: (id, spec) => core.schedules.put(name, id, spec),
-    unschedule: (id) => core.schedules.remove(name, id),
-    edit: (id, changes) => editJob(core, definition(), id, changes),
+    schedule: (id, spec) => client.schedules.put(name, id, spec),
+    unschedule: (id) => client.schedules.remove(name, id),
+    edit: (id, changes) => editJob(client.core, definition(), id, changes),
     async get(id) {
-      const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
-      return record?.name === name ? jobHandle(core, id, name, null) : null
+      const record = await client.core.connection.persist(`read job ${id}`, (store) =>
+        store.admin.get(id as JobId),
+      )
+      return record?.name === name ? jobHandle(client.core, id, name, null) : null
     },
   }
   return job
@@ -76,17 +77,7 @@ function needsTx(name: string): HoldfastError {
   })
 }
 
-/** Marks the object as a job, and closes it to changes. */
-export function sealJob<J extends object>(core: Core, job: J): J {
-  return Object.freeze(Object.defineProperty(job, JOB, { value: core }))
-}
-
-/** Whether a value is a job made by some copy of this library: what a worker looks for among a module's exports. */
+/** What a worker looks for among a module's exports. */
 export function isJob(value: unknown): value is UntypedJob {
-  return typeof value === 'object' && value !== null && JOB in value
-}
-
-/** What the job belongs to: the core of its own holdfast(), of whichever copy of this library. */
-export function ownerOf(job: object): object | undefined {
-  return (job as { [JOB]?: object })[JOB]
+  return isSealedJob(value)
 }

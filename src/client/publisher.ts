@@ -6,33 +6,19 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError, PartialPublishError } from '../errors.ts'
 import { prepareEvent, type PreparedEvent } from '../job/domain-event.ts'
-import type { Events } from '../job/events.ts'
-import type { Ids } from '../job/ids.ts'
 import { readEnvelope, type NewJobOptions } from '../job/new-job.ts'
 import type { Envelope } from '../job/record.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
-import type { Clock } from '../std/clock.ts'
 import { formatDuration } from '../std/duration.ts'
-import type { Emitter } from '../std/emitter.ts'
 import { MAX_BATCH } from '../stores/store.ts'
-import type { Connection } from './connection.ts'
-import { currentJob } from './current-job.ts'
+import type { Core } from '../core/core.ts'
+import { currentJob } from '../core/current-job.ts'
 import type { Enqueuer } from './enqueuer.ts'
 import { Failures } from './failures.ts'
 import { fanOut, type Fate, type Published, type Way } from './fan-out.ts'
 import { readSubscription, SUBSCRIBER } from './subscription.ts'
 import { storedSubscriptions } from './subscriptions.ts'
-
-export interface PublisherParts {
-  readonly connection: Connection
-  readonly enqueuer: Enqueuer
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly events: Emitter<Events>
-  /** How long a publish may take, tries and all. */
-  readonly timeoutMs: number
-}
 
 /** An event by its name, and what judges its data. */
 export interface EventKind {
@@ -57,27 +43,29 @@ const MAX_FULL_BATCHES_IN_FLIGHT = 2
 const WRITES_AT_ONCE = 2
 
 export class Publisher {
-  readonly #parts: PublisherParts
+  readonly #core: Core
+  readonly #enqueuer: Enqueuer
   readonly #batcher: Batcher<PreparedEvent, Fate>
 
-  constructor(parts: PublisherParts) {
-    const { clock, timeoutMs } = parts
-    this.#parts = parts
+  constructor(core: Core, enqueuer: Enqueuer) {
+    const { timeoutMs } = core.settings
+    this.#core = core
+    this.#enqueuer = enqueuer
     this.#batcher = new Batcher({
-      send: (events) => this.#deliver(events, clock.monotonicMs() + timeoutMs),
+      send: (events) => this.#deliver(events, core.clock.monotonicMs() + timeoutMs),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_BATCHES_IN_FLIGHT,
-      clock,
+      clock: () => core.clock,
       patienceMs: timeoutMs,
       late: (event) => this.#late(event),
     })
   }
 
   async one(kind: EventKind, data: unknown, options: NewJobOptions, tx: unknown): Promise<Published> {
-    const { connection, enqueuer } = this.#parts
+    const { connection } = this.#core
     // Here, since the batch may be sent from anywhere: behind others that wait for the very transaction we are in.
     if (tx === undefined) connection.insideCommit.refuse(`publish event "${kind.name}"`)
-    else enqueuer.transactions()
+    else this.#enqueuer.transactions()
     const event = await this.#prepare(kind, data, envelopeFrom(options))
     const [fate] = tx === undefined ? [await this.#batcher.add(event)] : await this.#deliverIn(tx, [event])
     return outcomeOf(fate as Fate)
@@ -94,8 +82,8 @@ export class Publisher {
     options: NewJobOptions,
     tx: unknown,
   ): Promise<PublishedCounts> {
-    if (tx === undefined) this.#parts.connection.insideCommit.refuse(`publish events "${kind.name}"`)
-    else this.#parts.enqueuer.transactions()
+    if (tx === undefined) this.#core.connection.insideCommit.refuse(`publish events "${kind.name}"`)
+    else this.#enqueuer.transactions()
     const tally = new Tally()
     const batches = this.#batches(kind, items, envelopeFrom(options), tally.failures)
     if (tx === undefined) await this.#deliverAll(batches, tally)
@@ -148,13 +136,14 @@ export class Publisher {
   }
 
   #prepare(kind: EventKind, data: unknown, envelope: Envelope): PreparedEvent | Promise<PreparedEvent> {
-    const { clock, ids } = this.#parts
+    const { clock, ids } = this.#core
     return prepareEvent({ ...kind, id: ids.job(), data, envelope, nowMs: clock.now() })
   }
 
   /** Each call within what is left until then; where that is null, each has the time of an enqueue. */
   async #deliver(events: readonly PreparedEvent[], untilMs: number | null): Promise<readonly Fate[]> {
-    const { connection, enqueuer, clock, ids } = this.#parts
+    const { connection, clock, ids } = this.#core
+    const enqueuer = this.#enqueuer
     const leftMs = (): number | undefined =>
       untilMs === null ? undefined : Math.max(1, untilMs - clock.monotonicMs())
     const way: Way = {
@@ -173,12 +162,13 @@ export class Publisher {
 
   #tellUnheard({ name, id }: PreparedEvent, fate: Fate): void {
     if (!('published' in fate) || fate.published.subscribers.length > 0) return
-    this.#parts.events.emit('event.unheard', { event: name, id })
+    this.#core.events.emit('event.unheard', { event: name, id })
   }
 
   /** Without a word to listeners: whether there will be such an event is for the caller to say, by its commit. */
   #deliverIn(tx: unknown, events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
-    const { connection, enqueuer, ids } = this.#parts
+    const { connection, ids } = this.#core
+    const enqueuer = this.#enqueuer
     const transactions = enqueuer.transactions()
     const way: Way = {
       writesAtOnce: 1,
@@ -193,8 +183,8 @@ export class Publisher {
   }
 
   #late({ name }: PreparedEvent): HoldfastError {
-    const { connection, timeoutMs } = this.#parts
-    const after = formatDuration(timeoutMs)
+    const { connection, settings } = this.#core
+    const after = formatDuration(settings.timeoutMs)
     return new HoldfastError(
       'HF_STORE_UNREACHABLE',
       `The ${connection.store.kind} store did not answer within ${after}: could not publish event "${name}".`,

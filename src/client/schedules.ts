@@ -3,9 +3,6 @@
  * (see `maintenance/scheduler.ts`), this only writes and reads them.
  */
 import { HoldfastError } from '../errors.ts'
-import type { JobDefinition } from '../job/definition.ts'
-import type { Events } from '../job/events.ts'
-import type { Ids } from '../job/ids.ts'
 import { readUnique } from '../job/unique.ts'
 import {
   readRules,
@@ -17,11 +14,9 @@ import {
 } from '../scheduler/spec.ts'
 import { readStored, writeSpec, type JobTemplate, type ScheduleFacts } from '../scheduler/stored.ts'
 import { slotsOf, type Timing } from '../scheduler/timing.ts'
-import type { Clock } from '../std/clock.ts'
-import type { Emitter } from '../std/emitter.ts'
-import type { Connection } from './connection.ts'
+import type { Core } from '../core/core.ts'
+import { storeTime, type StoreTime } from '../core/store-time.ts'
 import type { Enqueuer } from './enqueuer.ts'
-import { storeTime, type StoreTime } from './store-time.ts'
 
 /** A schedule as it was when it was read. */
 export interface Schedule {
@@ -57,25 +52,17 @@ export interface Schedules {
   get(id: string): Promise<Schedule | null>
 }
 
-/** What it needs of its holdfast(); read anew each time, as a test may move it into another world. */
-interface Surroundings {
-  readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly ids: Ids
-  readonly connection: Connection
-  readonly enqueuer: Enqueuer
-  readonly events: Emitter<Events>
-  jobNamed(name: string): JobDefinition
-}
-
 const MOST_NEXT = 1_000
 
 export class ScheduleBook implements Schedules {
-  readonly #core: Surroundings
+  readonly #core: Core
+  readonly #enqueuer: Enqueuer
   /** Those that stand in job definitions, by the job's name. */
   readonly #declared = new Map<string, ScheduleSpec>()
 
-  constructor(core: Surroundings) {
+  constructor(core: Core, enqueuer: Enqueuer) {
     this.#core = core
+    this.#enqueuer = enqueuer
   }
 
   /** Refuses what cannot work at once; it is stored when a worker starts that runs the job. */
@@ -145,11 +132,7 @@ export class ScheduleBook implements Schedules {
   async #template(job: string, id: string, { overlap }: Rules, spec: ScheduleSpec): Promise<JobTemplate> {
     const definition = this.#core.jobNamed(job)
     const { input, options = {} } = spec
-    const {
-      id: _id,
-      due: _due,
-      ...template
-    } = await this.#core.enqueuer.prepare({ definition, input, options })
+    const { id: _id, due: _due, ...template } = await this.#enqueuer.prepare({ definition, input, options })
     if (overlap !== 'skip') return template
     return { ...template, unique: readUnique(job, { key: `schedule ${id}`, while: 'unfinished' }) }
   }
@@ -186,8 +169,7 @@ export class ScheduleBook implements Schedules {
   }
 
   async #run({ job }: ScheduleFacts): Promise<string> {
-    const { enqueuer, ids } = this.#core
-    const answer = await enqueuer.prepared({ ...job, id: ids.job(), due: { inMs: 0 } })
+    const answer = await this.#enqueuer.prepared({ ...job, id: this.#core.ids.job(), due: { inMs: 0 } })
     return answer.id
   }
 

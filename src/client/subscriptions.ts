@@ -3,10 +3,9 @@
  * this writes and reads it, `publisher.ts` goes by it.
  */
 import { HoldfastError } from '../errors.ts'
-import type { JobDefinition } from '../job/definition.ts'
-import type { Ids } from '../job/ids.ts'
-import { newJob, type QueueRules } from '../job/new-job.ts'
-import type { Connection } from './connection.ts'
+import { newJob } from '../job/new-job.ts'
+import type { Connection } from '../core/connection.ts'
+import type { Core } from '../core/core.ts'
 import {
   readSubscription,
   SUBSCRIBER,
@@ -31,20 +30,12 @@ export interface Subscriptions {
   list(): Promise<readonly Subscription[]>
 }
 
-/** What it needs of its holdfast(); read anew each time, as a test may move it into another world. */
-interface Surroundings {
-  readonly ids: Ids
-  readonly queues: QueueRules
-  readonly connection: Connection
-  jobNamed(name: string): JobDefinition
-}
-
 export class SubscriptionBook implements Subscriptions {
-  readonly #core: Surroundings
+  readonly #core: Core
   /** The patterns of those that are defined here, by the subscriber's name. */
   readonly #declared = new Map<string, readonly string[]>()
 
-  constructor(core: Surroundings) {
+  constructor(core: Core) {
     this.#core = core
   }
 

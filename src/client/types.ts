@@ -171,9 +171,6 @@ export interface JobChanges<In> {
   readonly at?: Instant
 }
 
-/** Any job, whatever its input: enough to run it, not to enqueue it. */
-export type AnyJob = Job<string, never, unknown, never>
-
 export interface JobOptions<N extends string, S extends StandardSchemaV1 | undefined, Q extends string> {
   readonly name: N
   /** Any Standard Schema; checked at the enqueue and again before the handler. */

@@ -48,6 +48,13 @@ const FIELDS: ReadonlySet<string> = new Set([
   'metadata',
 ])
 
+/** A job to be enqueued. */
+export interface EnqueueItem {
+  readonly definition: JobDefinition
+  readonly input: unknown
+  readonly options: NewJobOptions
+}
+
 /** What a job enqueued from inside a handler takes over from the handler's own job. */
 export interface Inherited {
   readonly correlationId: string

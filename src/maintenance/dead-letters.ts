@@ -3,10 +3,11 @@
  * declared one. The handler is a job; its unique key is the letter and the time it failed, so that looking twice, or by
  * two leaders, enqueues it once. Where it had got to is a note in the store: nothing is missed while nobody leads.
  */
-import type { Core } from '../client/core.ts'
-import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
+import type { Core } from '../core/core.ts'
+import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { plainDefinition, type JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
+import type { EnqueueItem } from '../job/new-job.ts'
 import type { DeadJob } from '../job/record.ts'
 import { MAX_BATCH, type Store } from '../stores/store.ts'
 import { DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
@@ -25,9 +26,12 @@ const PAGE = 200
 const CURSOR_KIND = 'cursor'
 const CURSOR = 'dead-letters'
 
-export function deadLetterWatch(core: Core): Duty {
+/** Enqueues all of them in one step. */
+export type EnqueueTogether = (items: readonly EnqueueItem[]) => Promise<unknown>
+
+export function deadLetterWatch(core: Core, enqueue: EnqueueTogether): Duty {
   const growth = new GrowthWatch(core)
-  const handing = new HandingOver(core)
+  const handing = new HandingOver(core, enqueue)
   return {
     name: 'watch dead letters',
     async run() {
@@ -102,13 +106,15 @@ class GrowthWatch {
  */
 export class HandingOver {
   readonly #core: Core
+  readonly #enqueue: EnqueueTogether
   /** Handed over lately, with the time they failed: what the overlap shows again. */
   readonly #recent = new Map<string, number>()
   /** When a letter was last seen that was new. */
   #newsMs: number
 
-  constructor(core: Core) {
+  constructor(core: Core, enqueue: EnqueueTogether) {
     this.#core = core
+    this.#enqueue = enqueue
     this.#newsMs = core.clock.monotonicMs()
   }
 
@@ -156,7 +162,7 @@ export class HandingOver {
       return [{ definition, input: { id, failedAt }, options: { unique: { key, for: REMEMBERED } as const } }]
     })
     if (items.length === 0) return
-    await this.#core.enqueuer.together(items)
+    await this.#enqueue(items)
     this.#newsMs = this.#core.clock.monotonicMs()
     for (const { input, options } of items) this.#recent.set(options.unique.key, input.failedAt)
   }

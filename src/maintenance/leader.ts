@@ -2,7 +2,7 @@
  * Who does the upkeep. One candidate leads at a time; an election that fails for any reason means "not the leader".
  * Nothing depends on there being only one: every duty is an atomic step that is harmless when two take it.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { WorkerId } from '../job/ids.ts'
 
 export class Leader {

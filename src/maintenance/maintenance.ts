@@ -1,10 +1,10 @@
 /** Runs the duties, each in a loop of its own, for as long as this process leads. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { toError } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { sleep } from '../std/clock.ts'
 import type { WakeUp } from '../stores/store.ts'
-import { deadLetterWatch } from './dead-letters.ts'
+import { deadLetterWatch, type EnqueueTogether } from './dead-letters.ts'
 import type { Duty } from './duty.ts'
 import { Leader } from './leader.ts'
 import { promoter } from './promoter.ts'
@@ -31,7 +31,7 @@ export class Maintenance {
   #expectedMs = Infinity
   #cancelExpected: (() => void) | undefined
 
-  constructor(core: Core, leaseMs: number) {
+  constructor(core: Core, leaseMs: number, enqueue: EnqueueTogether) {
     this.#core = core
     // A dead leader must be replaced well before the leases of its process are over.
     this.#leader = new Leader(core, Math.min(LONGEST_TERM_MS, leaseMs / 2))
@@ -41,7 +41,7 @@ export class Maintenance {
       rescuer(core, this.#leader, leaseMs),
       pruner(core),
       scheduler(core),
-      deadLetterWatch(core),
+      deadLetterWatch(core, enqueue),
     ]
     this.#loops = duties.map((duty) => ({ duty, bell: new Bell(core.clock) }))
   }

@@ -1,5 +1,5 @@
 /** Promotes jobs that have fallen due, and sleeps until the next one does. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { AT_ONCE_MS, BATCH, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
 
 /** A job that falls due sooner than the last look foresaw, and whose wake-up got lost, is late by this much at most. */

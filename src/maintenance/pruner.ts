@@ -1,5 +1,5 @@
 /** Forgets finished jobs when their time is over. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { AT_ONCE_MS, BATCH, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
 
 const EVERY_MS = 30_000

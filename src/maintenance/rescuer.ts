@@ -2,7 +2,7 @@
  * Takes back the jobs of workers that died. It takes nothing until it has seen the store for one lease without a
  * break: after an outage every worker looks dead until it had the chance to send a heartbeat again.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { RescueAnswer } from '../stores/store.ts'
 import { AT_ONCE_MS, BATCH, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
 import type { Leader } from './leader.ts'

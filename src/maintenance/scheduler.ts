@@ -3,8 +3,8 @@
  * fires once is the store's doing: it takes a slot only if it is later than the last, and writes the job in the same
  * step. So it does no harm where two lead for a moment, or where the clock of a process is wrong.
  */
-import type { Core } from '../client/core.ts'
-import { storeTime, type StoreTime } from '../client/store-time.ts'
+import type { Core } from '../core/core.ts'
+import { storeTime, type StoreTime } from '../core/store-time.ts'
 import { dueSlots } from '../scheduler/due.ts'
 import { firstOpen } from '../scheduler/first-open.ts'
 import { readStored, slotJobId, writeSpec, type ScheduleFacts } from '../scheduler/stored.ts'

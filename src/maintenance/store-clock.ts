@@ -3,7 +3,7 @@
  * jobs are due by that clock, so they all run later than they were meant to. The newest sight is in the store as well:
  * the clock may go back while one leader takes over from another.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { DUTY_TIMEOUT_MS } from './duty.ts'
 
 /** Small corrections are no news. */

@@ -1,5 +1,5 @@
 /** What waits in the queues, as it was when the store was asked: once for all workers. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { QueueStatus } from '../stores/store.ts'
 
 /** What waits for one worker. */

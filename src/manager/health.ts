@@ -1,6 +1,6 @@
 /** `hf.health`: what is wrong with the workers of this process, and what the user's own checks say. */
-import { refuseUnknown } from '../client/options.ts'
-import type { Core } from '../client/core.ts'
+import { refuseUnknown } from '../core/settings.ts'
+import type { Core } from '../core/core.ts'
 import { Aborted, HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
 import { readName } from '../job/name.ts'

@@ -1,6 +1,6 @@
 /** One worker that runs in this process, as the manager sees it. */
 import { hostname } from 'node:os'
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { ResolvedLimits } from '../worker/limits.ts'
 import type { WorkerSettings } from '../worker/options.ts'
 import type { Worker } from '../worker/worker.ts'

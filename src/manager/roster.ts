@@ -3,7 +3,7 @@
  * can list all of them. Notes are a courtesy: one that cannot be written or removed disturbs nobody, and those of a
  * process that vanished go by themselves.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { Notes } from '../stores/store.ts'
 import { Backlog } from './backlog.ts'
 import type { LoopLag } from './loop-lag.ts'

@@ -3,8 +3,8 @@
  * tells what has changed, renews their notes in the store, and runs the user's checks. Beside the workers, never within:
  * nothing here can hold up a claim or a settle.
  */
-import type { Core } from '../client/core.ts'
-import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
+import type { Core } from '../core/core.ts'
+import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { declareHandler } from '../maintenance/dead-letters.ts'
 import { Bell } from '../std/bell.ts'
 import type { WorkOptions, WorkerSettings } from '../worker/options.ts'

@@ -1,5 +1,5 @@
 /** `hf.workers`: workers that are defined by name, started and stopped together, and seen by the whole fleet. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { HoldfastError } from '../errors.ts'
 import { readName } from '../job/name.ts'
 import { show } from '../job/show.ts'

@@ -20,7 +20,8 @@ export interface BatcherOptions<Item, Answer> {
   readonly send: (items: readonly Item[]) => Promise<readonly (Answer | Error)[]>
   readonly maxItems: number
   readonly maxInFlight: number
-  readonly clock: Pick<Clock, 'monotonicMs' | 'after'>
+  /** Read anew each time: a test may put another clock in its place. */
+  readonly clock: () => Pick<Clock, 'monotonicMs' | 'after'>
   /** How long a caller waits, from its call on. */
   readonly patienceMs: number
   readonly late: (item: Item) => Error
@@ -44,7 +45,7 @@ export class Batcher<Item, Answer> {
   add(item: Item): Promise<Answer> {
     const { clock, patienceMs, maxInFlight } = this.#options
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, untilMs: clock.monotonicMs() + patienceMs, resolve, reject })
+      this.#waiting.push({ item, untilMs: clock().monotonicMs() + patienceMs, resolve, reject })
       if (this.#inFlight >= maxInFlight) this.#setAlarm()
       else this.#planFlush()
     })
@@ -96,7 +97,7 @@ export class Batcher<Item, Answer> {
   /** One for all; there is none while nobody has to wait. */
   #setAlarm(): void {
     if (this.#cancelAlarm !== undefined) return
-    const { clock } = this.#options
+    const clock = this.#options.clock()
     const next = [this.#waiting, ...this.#belated].flatMap(([first]) => first?.untilMs ?? [])
     if (next.length === 0) return
     this.#cancelAlarm = clock.after(Math.min(...next) - clock.monotonicMs(), () => {
@@ -113,7 +114,7 @@ export class Batcher<Item, Answer> {
 
   #turnAway(list: Waiting<Item, Answer>[]): void {
     const { clock, late } = this.#options
-    const nowMs = clock.monotonicMs()
+    const nowMs = clock().monotonicMs()
     const patient = list.findIndex(({ untilMs }) => untilMs > nowMs)
     for (const waiting of list.splice(0, patient === -1 ? list.length : patient))
       waiting.reject(late(waiting.item))

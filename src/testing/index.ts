@@ -80,7 +80,7 @@ export async function testQueue<Q extends string, Ctx>(
   const store = taking(memoryStore({ clock, random }), options.tx ?? NO_DATABASE)
   const moveBack = hub.moveTo({ store, clock, random })
   hub.underTest = true
-  const worker = new TestWorker(hub.core, clock, options.deliver ?? 'once')
+  const worker = new TestWorker(hub.client, clock, options.deliver ?? 'once')
   await worker.start()
 
   const close = async (): Promise<void> => {

@@ -2,9 +2,10 @@
  * The worker of the test kit: the real claim, execution, rules and settlement, one job at a time and only when told.
  * Its clock stands still while a handler runs, unless the test moves it.
  */
-import type { Core } from '../client/core.ts'
-import type { LocalCancel, LocalWorker } from '../client/local-workers.ts'
-import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
+import type { Client } from '../client/client.ts'
+import type { Core } from '../core/core.ts'
+import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
+import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId, WorkerId } from '../job/ids.ts'
@@ -31,6 +32,7 @@ export type RunResult<Out> =
 const YEAR_MS = 365 * 86_400_000
 
 export class TestWorker implements LocalWorker {
+  readonly #client: Client
   readonly #core: Core
   readonly #clock: VirtualClock
   readonly #deliver: 'once' | 'twice'
@@ -45,12 +47,14 @@ export class TestWorker implements LocalWorker {
   readonly #cancels = new Map<string, string | null>()
   #leave: (() => void) | undefined
 
-  constructor(core: Core, clock: VirtualClock, deliver: 'once' | 'twice') {
+  constructor(client: Client, clock: VirtualClock, deliver: 'once' | 'twice') {
+    const { core } = client
+    this.#client = client
     this.#core = core
     this.#clock = clock
     this.#deliver = deliver
     this.#worker = core.ids.worker()
-    this.#handing = new HandingOver(core)
+    this.#handing = new HandingOver(core, (items) => client.enqueuer.together(items))
     this.#reporter = new Reporter(core, () => undefined)
     this.#timeouts = new Timeouts(clock, this.#running, (attempt) => {
       attempt.stop('timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
@@ -61,8 +65,8 @@ export class TestWorker implements LocalWorker {
     await this.#register()
     this.#leave = this.#core.localWorkers.join(this)
     const names = this.#core.registry.all().map(({ name }) => name)
-    await this.#core.schedules.putDeclared(names)
-    await this.#core.subscriptions.putDeclared(names)
+    await this.#client.schedules.putDeclared(names)
+    await this.#client.subscriptions.putDeclared(names)
     await declareHandler(this.#core, this.#core.definition(DEAD_LETTER_JOB))
   }
 

@@ -2,7 +2,7 @@
  * One attempt at one job, from claim to settlement. It ends exactly once: by its handler, by being given up (the
  * handler ignores its abort), or by losing its lease, after which nothing of it is ever written.
  */
-import type { CurrentJob } from '../client/current-job.ts'
+import type { CurrentJob } from '../core/current-job.ts'
 import { Aborted, type AbortWhy } from '../errors.ts'
 import type { AttemptEnd, AttemptFacts } from '../job/events.ts'
 import type { Token, WorkerId } from '../job/ids.ts'

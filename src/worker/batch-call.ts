@@ -2,7 +2,7 @@
  * One call of a batch handler. Inside of its own attempt each job waits for its company here; then the handler is called
  * for all of them, and each goes back with its own result or error.
  */
-import { currentJob, type CurrentJob } from '../client/current-job.ts'
+import { currentJob, type CurrentJob } from '../core/current-job.ts'
 import { HoldfastError } from '../errors.ts'
 import type { BatchContext, RunContext } from '../job/context.ts'
 import type { Inherited } from '../job/new-job.ts'

@@ -3,7 +3,7 @@
  * it. If the store finds the job open, it lost the commit, and the effect with it: the job runs again. So there is one
  * completion and one set of effects, even if this process or the store crashes in between.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { checkOutput, encodeResult } from '../job/payload.ts'

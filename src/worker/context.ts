@@ -1,5 +1,5 @@
 /** The object that a handler is given. Its parts are made when they are asked for: most handlers use few of them. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
 import type { JobInfo, Logger, RunContext, Snooze } from '../job/context.ts'

@@ -3,7 +3,7 @@
  * and the store writes all of them or none. If one holds a value that the store can never keep, the call is taken apart
  * until that settle stands alone. Its job becomes a dead letter that says why; all others are settled as they should be.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { isRefusal } from '../errors.ts'
 import { toError } from '../job/settlement.ts'
 import type { ClaimRequest, SettleAnswer } from '../stores/store.ts'

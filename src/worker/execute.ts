@@ -2,8 +2,8 @@
  * One attempt, as a pipeline: find the handler, read the input, run the handler inside the middleware, and say how it
  * ended. Never throws: whatever happens is an outcome.
  */
-import type { Core } from '../client/core.ts'
-import { currentJob } from '../client/current-job.ts'
+import type { Core } from '../core/core.ts'
+import { currentJob } from '../core/current-job.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { classify } from '../job/failure.ts'

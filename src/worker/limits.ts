@@ -1,5 +1,5 @@
 /** From when on a worker counts as unhealthy. */
-import { refuseUnknown } from '../client/options.ts'
+import { refuseUnknown } from '../core/settings.ts'
 import { HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
 import { readWhole } from '../job/numbers.ts'

@@ -1,9 +1,8 @@
 /** The options of a worker: one documented type, one reader that rejects what cannot work. */
-import type { Core } from '../client/core.ts'
-import { DEAD_LETTER_JOB } from '../client/dead-letters.ts'
-import { ownerOf } from '../client/job.ts'
-import { refuseUnknown } from '../client/options.ts'
-import type { AnyJob } from '../client/types.ts'
+import type { Core } from '../core/core.ts'
+import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
+import { ownerOf, type AnyJob } from '../core/job-mark.ts'
+import { refuseUnknown } from '../core/settings.ts'
 import { HoldfastError } from '../errors.ts'
 import { readQueue, type JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'

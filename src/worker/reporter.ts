@@ -2,8 +2,8 @@
  * What handlers say while they run: progress and log lines. Events tell of each at once; the store is told in batches,
  * the newest progress only, so that a handler may report in a tight loop.
  */
-import type { Core } from '../client/core.ts'
-import type { InsideCommit } from '../client/inside-commit.ts'
+import type { Core } from '../core/core.ts'
+import type { InsideCommit } from '../core/inside-commit.ts'
 import type { Logger } from '../job/context.ts'
 import type { Events } from '../job/events.ts'
 import type { JobLogLine, LogLevel, Progress } from '../job/record.ts'

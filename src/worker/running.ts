@@ -1,5 +1,5 @@
 /** The handlers that run in a worker's slots, from their start to their return, timeout or abort. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { AbortWhy } from '../errors.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import type { Attempt } from './attempt.ts'

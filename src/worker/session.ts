@@ -4,7 +4,7 @@
  * between does not trust a lease that has long been taken away. The same goes for what may forbid a start: a job is
  * started only within a `StartWindow` of asking the store about it.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { isLasting, isRefusal } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import { Bell } from '../std/bell.ts'

@@ -1,5 +1,5 @@
 /** From an outcome to a settlement on its way to the store, and from the store's answer to an event. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { AttemptEnd } from '../job/events.ts'

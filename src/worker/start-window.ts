@@ -4,7 +4,7 @@
  * and more time counts only for what it asks afterwards: whoever cancels a job finds the note, or the worker finds the
  * cancel.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS } from '../stores/store.ts'
 
 /** Much longer than a worker goes on without a heartbeat. */

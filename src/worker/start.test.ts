@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { alone, letPromisesRun, refused, requestLost, thrownBy } from '../../test/support/virtual.ts'
-import type { AnyJob } from '../client/types.ts'
+import type { AnyJob } from '../core/job-mark.ts'
 import type { WorkOptions } from './options.ts'
 
 describe('starting a worker', () => {

@@ -1,5 +1,5 @@
 /** Starts what is claimed, in order, while there are free slots and the leases are sure. */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { Attempt } from './attempt.ts'
 import type { Gathered } from './backlog.ts'

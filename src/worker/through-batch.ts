@@ -2,7 +2,7 @@
  * The way of a job to its batch handler and back without a promise of its own: of a job that does nothing, promises are
  * most of what it costs. Where something stands around the handler, it goes the way of all jobs.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { Outcome } from '../job/settlement.ts'
 import type { Attempt } from './attempt.ts'

@@ -2,7 +2,7 @@
  * A promise that a handler leaves behind and that is rejected would end the process: it fails the job that it came
  * from instead. Rejections from elsewhere keep Node's way of dealing with them.
  */
-import { currentJob } from '../client/current-job.ts'
+import { currentJob } from '../core/current-job.ts'
 
 let watchers = 0
 

@@ -5,8 +5,8 @@
  * handlers run in their slots and ring the bell when they are done. Nothing is started on a lease that is not sure,
  * nothing is written for a lease that is lost, and what is claimed but not started soon is given back.
  */
-import type { Core } from '../client/core.ts'
-import type { LocalCancel, LocalWorker } from '../client/local-workers.ts'
+import type { Core } from '../core/core.ts'
+import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
 import { readDuration } from '../job/duration.ts'
 import type { Token } from '../job/ids.ts'
 import type { Outcome } from '../job/settlement.ts'

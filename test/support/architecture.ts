@@ -20,10 +20,12 @@ export const layers = [
   'stores',
   'policies',
   'scheduler',
+  'core',
   'client',
   'worker',
   'maintenance',
   'manager',
+  'manual',
   'flow',
   'admin',
   'telemetry',
@@ -38,7 +40,15 @@ export const layers = [
 export type Layer = (typeof layers)[number]
 
 /** What the order alone would allow, and we do not. */
+const NO_CLIENT = {
+  layers: ['client'],
+  why: 'what runs jobs needs nothing of what enqueues them; what both need is in core/',
+} as const
+
 const forbidden: Partial<Record<Layer, { readonly layers: readonly Layer[]; readonly why: string }>> = {
+  worker: NO_CLIENT,
+  maintenance: NO_CLIENT,
+  manager: NO_CLIENT,
   testing: {
     layers: ['http', 'cli'],
     why: 'users load testing/ in their tests, without a server or a terminal',

@@ -4,7 +4,7 @@
  * faults only come between it and its caller. At the end of each test everything is closed, and no timer may be left.
  */
 import { expect, onTestFinished } from 'vitest'
-import type { QueueConfig } from '../../src/client/options.ts'
+import type { QueueConfig } from '../../src/core/settings.ts'
 import { holdfast, type Holdfast, type Options } from '../../src/holdfast.ts'
 import { Hub } from '../../src/hub.ts'
 import type { Events } from '../../src/job/events.ts'

@@ -9,13 +9,9 @@ import type { Emitter } from '../std/emitter.ts'
 import type { Random } from '../std/random.ts'
 import type { Store } from '../stores/store.ts'
 import { Connection } from './connection.ts'
-import { Enqueuer } from './enqueuer.ts'
 import { LocalWorkers } from './local-workers.ts'
-import type { HoldfastSettings } from './options.ts'
-import { Publisher } from './publisher.ts'
+import type { HoldfastSettings } from './settings.ts'
 import { JobRegistry } from './registry.ts'
-import { ScheduleBook } from './schedules.ts'
-import { SubscriptionBook } from './subscriptions.ts'
 
 /** What tests exchange: the world that a Holdfast lives in. */
 export interface World {
@@ -29,10 +25,6 @@ export class Core {
   readonly events: Emitter<Events>
   readonly registry = new JobRegistry()
   readonly localWorkers = new LocalWorkers()
-  readonly schedules = new ScheduleBook(this)
-  readonly subscriptions = new SubscriptionBook(this)
-  /** Of the domain events that are defined here. */
-  readonly eventNames = new Set<string>()
   #parts: Parts
 
   constructor(world: World, settings: HoldfastSettings, events: Emitter<Events>) {
@@ -55,14 +47,6 @@ export class Core {
 
   get connection(): Connection {
     return this.#parts.connection
-  }
-
-  get enqueuer(): Enqueuer {
-    return this.#parts.enqueuer
-  }
-
-  get publisher(): Publisher {
-    return this.#parts.publisher
   }
 
   /** Whether nothing is kept of a completed job. */
@@ -98,13 +82,7 @@ export class Core {
   #partsIn(world: World): Parts {
     const { timeoutMs } = this.settings
     const connection = new Connection({ ...world, events: this.events, timeoutMs })
-    const { clock } = world
-    const ids = makeIds(clock, world.random)
-    const { events } = this
-    const { queues } = this.settings
-    const enqueuer = new Enqueuer({ connection, clock, ids, events, queues, timeoutMs })
-    const publisher = new Publisher({ connection, enqueuer, clock, ids, events, timeoutMs })
-    return { world, connection, ids, enqueuer, publisher }
+    return { world, connection, ids: makeIds(world.clock, world.random) }
   }
 }
 
@@ -112,6 +90,4 @@ interface Parts {
   readonly world: World
   readonly connection: Connection
   readonly ids: Ids
-  readonly enqueuer: Enqueuer
-  readonly publisher: Publisher
 }

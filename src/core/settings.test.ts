@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../stores/memory/index.ts'
-import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './options.ts'
+import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './settings.ts'
 
 type Options = ClientOptions<Record<string, QueueConfig>>
 const DAY_MS = 86_400_000

@@ -2,11 +2,12 @@
  * A queue by hand, for people who pull messages themselves. The same jobs, leases, fences, retries and timeouts as a
  * worker's, and the same session: only the loop is the caller's.
  */
-import type { Core } from '../client/core.ts'
+import type { Core } from '../core/core.ts'
+import type { Client } from '../client/client.ts'
 import { jobHandle, type Handle } from '../client/handle.ts'
-import type { LocalCancel, LocalWorker } from '../client/local-workers.ts'
+import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
 import { withoutTx } from '../client/job.ts'
-import { refuseUnknown } from '../client/options.ts'
+import { refuseUnknown } from '../core/settings.ts'
 import type { EnqueueOptions } from '../client/types.ts'
 import { HoldfastError, isRefusal, RetryIn } from '../errors.ts'
 import type { JobInfo } from '../job/context.ts'
@@ -21,10 +22,10 @@ import { Bell } from '../std/bell.ts'
 import { asError } from '../std/clock.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH, type CancelNotice, type Lease, type SettleAnswer, type WakeUp } from '../stores/store.ts'
-import { Attempt } from './attempt.ts'
-import { jobInfo } from './context.ts'
-import { lateOutcome, outcomeOfAbort } from './execute.ts'
-import { Session } from './session.ts'
+import { Attempt } from '../worker/attempt.ts'
+import { jobInfo } from '../worker/context.ts'
+import { lateOutcome, outcomeOfAbort } from '../worker/execute.ts'
+import { Session } from '../worker/session.ts'
 import {
   settle,
   settleAsRefused,
@@ -32,8 +33,8 @@ import {
   timeoutOf,
   withOverrides,
   type PendingSettle,
-} from './settling.ts'
-import { Timeouts } from './timeouts.ts'
+} from '../worker/settling.ts'
+import { Timeouts } from '../worker/timeouts.ts'
 
 export interface SendOptions extends Omit<EnqueueOptions, 'queue'> {
   /** What kind of message it is. @default 'message' */
@@ -74,6 +75,7 @@ const SETTLE_AGAIN_MS = 1_000
 
 export class MessageQueue implements LocalWorker {
   readonly name: string
+  readonly #client: Client
   readonly #core: Core
   /** Somebody must promote, rescue and prune while messages are being pulled. */
   readonly #onFirstGet: (leaseMs: number) => void
@@ -89,8 +91,10 @@ export class MessageQueue implements LocalWorker {
   #leave: (() => void) | undefined
   #closed = false
 
-  constructor(core: Core, name: string, onFirstGet: (leaseMs: number) => void) {
+  constructor(client: Client, name: string, onFirstGet: (leaseMs: number) => void) {
     this.name = name
+    const { core } = client
+    this.#client = client
     this.#core = core
     this.#onFirstGet = onFirstGet
     this.#timeouts = new Timeouts(core.clock, this.#held, (attempt) => this.#overdue(attempt))
@@ -111,7 +115,7 @@ export class MessageQueue implements LocalWorker {
     const { name = 'message', ...rest } = given
     const { tx, options } = withoutTx(rest)
     const definition = plainDefinition(readJobName(name), this.name, this.#core.settings)
-    const { id, outcome } = await this.#core.enqueuer.one({ definition, input: payload, options }, tx)
+    const { id, outcome } = await this.#client.enqueuer.one({ definition, input: payload, options }, tx)
     return jobHandle(this.#core, id, name, outcome)
   }
 
