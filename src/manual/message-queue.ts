@@ -153,7 +153,7 @@ export class MessageQueue implements LocalWorker {
 
   /** How many wait, now or for later. */
   async size(): Promise<number> {
-    const queues = await this.#core.connection.call('count messages', (store) => store.admin.queues())
+    const queues = await this.#core.store.queues()
     const counts = queues.find((status) => status.queue === this.name)?.counts
     return counts === undefined ? 0 : counts.ready + counts.scheduled + counts.blocked
   }
@@ -188,7 +188,7 @@ export class MessageQueue implements LocalWorker {
   async #start(): Promise<void> {
     try {
       this.#leave ??= this.#core.localWorkers.join(this)
-      this.#unsubscribe ??= await this.#core.connection.subscribe((hint) => this.#hear(hint))
+      this.#unsubscribe ??= await this.#core.store.subscribe((hint) => this.#hear(hint))
       await this.#session.start()
     } catch (error) {
       // The next get() tries again.

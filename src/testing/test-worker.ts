@@ -72,9 +72,8 @@ export class TestWorker implements LocalWorker {
 
   async #register(): Promise<void> {
     // Time jumps by years in tests, and nobody but this worker is there to rescue it.
-    await this.#core.connection.call('start the test queue', (store) =>
-      store.register(this.#worker, 100 * YEAR_MS),
-    )
+    const registration = { worker: this.#worker, leaseMs: 100 * YEAR_MS, atOnce: undefined }
+    await this.#core.store.worker.register(registration)
   }
 
   stop(): void {

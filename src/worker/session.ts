@@ -5,6 +5,7 @@
  * started only within a `StartWindow` of asking the store about it.
  */
 import type { Core } from '../core/core.ts'
+import type { Registration } from '../core/worker-calls.ts'
 import { isLasting, isRefusal } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import { Bell } from '../std/bell.ts'
@@ -127,8 +128,8 @@ export class Session {
   }
 
   async start(): Promise<void> {
-    const { connection } = this.#parts.core
-    await this.#register((doing, work) => connection.persist(doing, work))
+    const { worker: calls } = this.#parts.core.store
+    await this.#register((registration) => calls.register(registration))
     this.#beating = this.#beat()
   }
 
@@ -153,8 +154,8 @@ export class Session {
     const worker = this.#worker
     const { core, callTimeoutMs } = this.#parts
     const sentMs = this.#now()
-    const answer = await core.connection
-      .call('settle and claim', (store) => store.cycle({ worker, settle, claim }), callTimeoutMs)
+    const answer = await core.store.worker
+      .cycle({ worker, settle, claim }, callTimeoutMs)
       .catch((error: unknown) => {
         if (claim !== null && !isRefusal(error))
           this.#lostClaims = [...this.#lostClaims, { jobs: claim.limit, atMs: this.#now() }]
@@ -173,20 +174,16 @@ export class Session {
   async report(reports: readonly Report[]): Promise<void> {
     if (reports.length === 0) return
     const { core, callTimeoutMs } = this.#parts
-    await core.connection
-      .call('report progress', (store) => store.report(this.#worker, reports), callTimeoutMs)
-      .catch(() => undefined)
+    await core.store.worker.report(this.#worker, reports, callTimeoutMs).catch(() => undefined)
   }
 
   /** Settles one position alone, and tries until the deadline. */
   async settleNow(request: SettleRequest): Promise<SettleAnswer> {
     const worker = this.#worker
-    const answer = await this.#parts.core.connection.persist('settle a message', (store) =>
-      store.cycle({ worker, settle: [request], claim: null }),
-    )
+    const { alive, answer } = await this.#parts.core.store.worker.settle(worker, request)
     this.#answered(request.token)
-    if (!answer.alive) this.#die(worker)
-    return answer.settled[0] ?? 'lost'
+    if (!alive) this.#die(worker)
+    return answer
   }
 
   /** Settles that will never be sent, because their lease is lost. */
@@ -203,17 +200,15 @@ export class Session {
     await this.#startWindow.stop()
     const { core, callTimeoutMs } = this.#parts
     // A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue.
-    await core.connection
-      .call('retire', (store) => store.retire(this.#worker), callTimeoutMs)
-      .catch(() => undefined)
+    await core.store.worker.retire(this.#worker, callTimeoutMs).catch(() => undefined)
   }
 
-  async #register(call: Core['connection']['call']): Promise<void> {
+  async #register(send: (registration: Registration) => Promise<void>): Promise<void> {
     const { core, leaseMs, atOnce } = this.#parts
     const worker = this.#worker
     const sentMs = core.clock.monotonicMs()
     const most = atOnce?.sending()
-    await call('register the worker', (store) => store.register(worker, leaseMs, most))
+    await send({ worker, leaseMs, atOnce: most })
     if (worker !== this.#worker) return
     if (most !== undefined) atOnce?.answered(most)
     this.#registered = true
@@ -224,7 +219,7 @@ export class Session {
 
   #beginPulse(): void {
     const { core, leaseMs } = this.#parts
-    this.#pulse = core.connection.store.keepAlive?.(this.#worker, leaseMs) ?? null
+    this.#pulse = core.store.worker.keepAlive(this.#worker, leaseMs)
     if (this.#pulse !== null) this.#loop.begin(this.#pulse)
   }
 
@@ -243,8 +238,9 @@ export class Session {
   /** A heartbeat, or what stands in for it while the store does not know this incarnation yet; one that is under way. */
   #renew(): Promise<void> {
     const { core, callTimeoutMs } = this.#parts
-    const call: Core['connection']['call'] = (doing, work) => core.connection.call(doing, work, callTimeoutMs)
-    this.#renewing ??= (this.#registered ? this.#heartbeat(call) : this.#register(call)).finally(() => {
+    const registerAgain = (registration: Registration): Promise<void> =>
+      core.store.worker.registerAgain(registration, callTimeoutMs)
+    this.#renewing ??= (this.#registered ? this.#heartbeat() : this.#register(registerAgain)).finally(() => {
       this.#renewing = undefined
     })
     return this.#renewing
@@ -271,8 +267,8 @@ export class Session {
     }
   }
 
-  async #heartbeat(call: Core['connection']['call']): Promise<void> {
-    const { atOnce } = this.#parts
+  async #heartbeat(): Promise<void> {
+    const { atOnce, callTimeoutMs } = this.#parts
     const worker = this.#worker
     const sentMs = this.#now()
     const openBefore = this.#parts.openTokens()
@@ -281,7 +277,7 @@ export class Session {
     const most = atOnce?.sending()
     const nth = ++this.#beats
     const request = { worker, strangers, heard, nth, ...(most === undefined ? {} : { atOnce: most }) }
-    const answer = await call('send a heartbeat', (store) => store.heartbeat(request))
+    const answer = await this.#parts.core.store.worker.heartbeat(request, callTimeoutMs)
     if (worker !== this.#worker) return
     if (!answer.alive) return this.#die(worker)
     if (most !== undefined) atOnce?.answered(most)

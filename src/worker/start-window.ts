@@ -5,7 +5,7 @@
  * cancel.
  */
 import type { Core } from '../core/core.ts'
-import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS } from '../stores/store.ts'
+import { LONGEST_START_MS, START_WITHIN_MS } from '../stores/store.ts'
 
 /** Much longer than a worker goes on without a heartbeat. */
 const NOTE_MS = 60_000
@@ -55,19 +55,13 @@ export class StartWindow {
     await this.#telling
     if (this.#told === undefined) return
     // If it stays, some cancels wait longer than they need to, for a minute.
-    await this.#core.connection
-      .call('remove a note', (store) => store.notes.remove(SLOW_WORKER, this.#note), this.#callTimeoutMs)
-      .catch(() => undefined)
+    await this.#core.store.worker.removeSlow(this.#note, this.#callTimeoutMs).catch(() => undefined)
   }
 
   async #tell(withinMs: number): Promise<void> {
     const sentMs = this.#now()
     try {
-      await this.#core.connection.call(
-        'tell how slow the store is',
-        (store) => store.notes.put(SLOW_WORKER, this.#note, String(withinMs), NOTE_MS),
-        this.#callTimeoutMs,
-      )
+      await this.#core.store.worker.putSlow(this.#note, withinMs, NOTE_MS, this.#callTimeoutMs)
       // Until then a cancel that waits is sure to see the note.
       const untilMs = sentMs + NOTE_MS - 2 * LONGEST_START_MS
       this.#told = { withinMs, sinceMs: this.#now(), untilMs }

@@ -127,7 +127,7 @@ export class Worker implements LocalWorker {
     // The session first: its heartbeat thread has a connection that can listen as well.
     await this.#session.start()
     try {
-      this.#unsubscribe = await this.#core.connection.subscribe((hint) => this.#hear(hint))
+      this.#unsubscribe = await this.#core.store.subscribe((hint) => this.#hear(hint))
     } catch (error) {
       await this.#session.stop()
       throw error
