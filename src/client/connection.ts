@@ -50,6 +50,10 @@ export class Connection {
   /** Since when calls fail; undefined while all is well. */
   #downSinceMs: number | undefined
   #lastAnswerMs = -Infinity
+  /** What the store answered when it was last out of reach: that says more than the silence of a later try. */
+  #lastExcuse: { readonly error: Error; readonly atMs: number } | undefined
+  /** Errors of our own making, which the store knows nothing of. */
+  readonly #unanswered = new WeakSet<object>()
   /** When `store.unusable` was last emitted for a code. */
   readonly #toldUnusableMs = new Map<ErrorCode, number>()
 
@@ -159,20 +163,22 @@ export class Connection {
     await Promise.allSettled([...this.#underWay, this.#opening])
     if (!this.#touched) return
     const { clock, timeoutMs, store } = this.#parts
-    await withDeadline(clock, timeoutMs, store.close(), () => this.#late('close', timeoutMs))
+    await withDeadline(clock, timeoutMs, store.close(), () => this.late('close', timeoutMs))
   }
 
   async #bounded<T>(doing: string, work: (store: Store) => Promise<T>, timeoutMs: number): Promise<T> {
     const { clock, store } = this.#parts
     const done = this.#opened ? work(store) : this.#open().then(() => work(store))
-    return withDeadline(clock, timeoutMs, done, () => this.#late(doing, timeoutMs))
+    // Also of a try that was given up before.
+    done.catch((error: unknown) => this.#noteExcuse(error))
+    return withDeadline(clock, timeoutMs, done, () => this.late(doing, timeoutMs))
   }
 
   #open(): Promise<void> {
     const { clock, timeoutMs, store } = this.#parts
     this.#touched = true
     this.#opening ??= withDeadline(clock, timeoutMs, store.open(), () =>
-      this.#late('open it', timeoutMs),
+      this.late('open it', timeoutMs),
     ).then(
       () => {
         this.#opened = true
@@ -186,11 +192,29 @@ export class Connection {
     return this.#opening
   }
 
-  #late(doing: string, timeoutMs: number): HoldfastError {
+  /** For a caller whose time is over. `doing` completes "could not …". */
+  late(doing: string, timeoutMs: number): HoldfastError {
     const after = formatDuration(timeoutMs)
-    return unreachable(
-      `The ${this.#parts.store.kind} store did not answer within ${after}: could not ${doing}.`,
-    )
+    const silence = `The ${this.#parts.store.kind} store did not answer within ${after}: could not ${doing}.`
+    const excuse = this.#newestExcuse()
+    const error =
+      excuse === undefined ? unreachable(silence) : unreachable(`${silence} ${excuse.message}`, excuse)
+    this.#unanswered.add(error)
+    return error
+  }
+
+  #noteExcuse(thrown: unknown): void {
+    const error = toError(thrown)
+    if (this.#unanswered.has(error)) return
+    if (error instanceof HoldfastError && !isUnreachable(error)) return
+    this.#lastExcuse = { error, atMs: this.#parts.clock.monotonicMs() }
+  }
+
+  #newestExcuse(): Error | undefined {
+    const { clock, timeoutMs } = this.#parts
+    if (this.#lastExcuse === undefined) return undefined
+    const { error, atMs } = this.#lastExcuse
+    return clock.monotonicMs() - atMs <= timeoutMs ? error : undefined
   }
 
   #refuseWhenClosed(doing: string): void {
@@ -238,7 +262,9 @@ export class Connection {
 }
 
 function unreachable(message: string, cause?: Error): HoldfastError {
-  return new HoldfastError('HF_STORE_UNREACHABLE', message, cause === undefined ? {} : { cause })
+  if (cause === undefined) return new HoldfastError('HF_STORE_UNREACHABLE', message)
+  const hint = cause instanceof HoldfastError ? { hint: cause.hint } : {}
+  return new HoldfastError('HF_STORE_UNREACHABLE', message, { ...hint, cause })
 }
 
 function isUnreachable(error: unknown): boolean {

@@ -14,7 +14,6 @@ import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
 import type { Clock } from '../std/clock.ts'
-import { formatDuration } from '../std/duration.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Transactions } from '../stores/store.ts'
 import type { Connection } from './connection.ts'
@@ -62,7 +61,7 @@ export class Enqueuer {
       maxInFlight: MAX_FLUSHES_IN_FLIGHT,
       clock: parts.clock,
       patienceMs: parts.timeoutMs,
-      late: (job) => this.#late(job),
+      late: ({ name }) => parts.connection.late(`enqueue job "${name}"`, parts.timeoutMs),
     })
   }
 
@@ -98,15 +97,6 @@ export class Enqueuer {
     const answers = connection.lendSync(`enqueue job "${name}"`, () => enqueue(tx, flush))
     refuseCount(answers.length, 1)
     return answers[0] as EnqueueAnswer
-  }
-
-  #late({ name }: NewJob): HoldfastError {
-    const { connection, timeoutMs } = this.#parts
-    const after = formatDuration(timeoutMs)
-    return new HoldfastError(
-      'HF_STORE_UNREACHABLE',
-      `The ${connection.store.kind} store did not answer within ${after}: could not enqueue job "${name}".`,
-    )
   }
 
   /** A job as it would be enqueued, but for its schedule to do so: it takes nothing over from the job that runs here. */

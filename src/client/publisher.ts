@@ -4,7 +4,7 @@
  * transaction of the caller's goes alone and once.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { HoldfastError, PartialPublishError } from '../errors.ts'
+import { PartialPublishError } from '../errors.ts'
 import { prepareEvent, type PreparedEvent } from '../job/domain-event.ts'
 import type { Events } from '../job/events.ts'
 import type { Ids } from '../job/ids.ts'
@@ -13,7 +13,6 @@ import type { Envelope } from '../job/record.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
 import type { Clock } from '../std/clock.ts'
-import { formatDuration } from '../std/duration.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import type { Connection } from './connection.ts'
@@ -69,7 +68,7 @@ export class Publisher {
       maxInFlight: MAX_BATCHES_IN_FLIGHT,
       clock,
       patienceMs: timeoutMs,
-      late: (event) => this.#late(event),
+      late: ({ name }) => parts.connection.late(`publish event "${name}"`, timeoutMs),
     })
   }
 
@@ -190,15 +189,6 @@ export class Publisher {
       write: (jobs) => enqueuer.writeIn(tx, jobs).then(() => null),
     }
     return fanOut(events, way, () => ids.job())
-  }
-
-  #late({ name }: PreparedEvent): HoldfastError {
-    const { connection, timeoutMs } = this.#parts
-    const after = formatDuration(timeoutMs)
-    return new HoldfastError(
-      'HF_STORE_UNREACHABLE',
-      `The ${connection.store.kind} store did not answer within ${after}: could not publish event "${name}".`,
-    )
   }
 }
 

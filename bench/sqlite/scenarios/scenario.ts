@@ -7,14 +7,13 @@ import type { SqliteSizes } from '../sizes.ts'
 
 export type SqliteScenario = Scenario<SqliteFigure, SqliteBenchServer, SqliteSizes>
 
-/** Without figures where only one process can open the store: in builds of before SQLite. */
+/** Without figures in builds whose embedded store is PGlite: only one process can open that. */
 export function acrossProcesses(scenario: SqliteScenario): SqliteScenario {
   return {
     ...scenario,
     async run(stage) {
-      const { build } = stage
-      const isShared = build === '' || existsSync(join(dirname(build), 'stores/sqlite'))
-      return isShared ? scenario.run(stage) : {}
+      const isAlone = existsSync(join(dirname(stage.build), 'stores/postgres/pglite'))
+      return isAlone ? {} : scenario.run(stage)
     },
   }
 }
