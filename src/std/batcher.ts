@@ -47,6 +47,8 @@ export class Batcher<Item, Answer> {
   #waiting: Caller<Item, Answer>[] = []
   #cancelAlarm: (() => void) | undefined
   #sendPlanned = false
+  /** What the batch that just failed ended with, for the callers that waited for it: they may have no time left to ask. */
+  #lastError: Error | undefined
 
   constructor(options: BatcherOptions<Item, Answer>) {
     this.#options = options
@@ -90,13 +92,17 @@ export class Batcher<Item, Answer> {
     const callers = this.#waiting
     this.#waiting = callers.splice(this.#batchSize())
     const atMs = (callers.at(-1) as Caller<Item, Answer>).untilMs
-    return { callers, deadline: { atMs, timeoutMs: this.#options.timeoutMs }, turnedAway: 0 }
+    const deadline: Deadline = { atMs, timeoutMs: this.#options.timeoutMs }
+    if (this.#lastError !== undefined) deadline.lastError = this.#lastError
+    this.#lastError = undefined
+    return { callers, deadline, turnedAway: 0 }
   }
 
   async #sendNext(): Promise<void> {
     const batch = this.#takeNext()
     const { callers, deadline } = batch
     this.#underWay.add(batch)
+    let failed = false
     try {
       const items = callers.map((caller) => caller.item)
       const answers = await this.#options.send(items, deadline)
@@ -105,12 +111,16 @@ export class Batcher<Item, Answer> {
         if (answer instanceof Error) caller.reject(answer)
         else caller.resolve(answer as Answer)
       })
+      failed = answers.every((answer) => answer instanceof Error)
     } catch (error) {
+      failed = true
       for (const caller of callers) caller.reject(error)
     } finally {
       this.#underWay.delete(batch)
-      if (this.#waiting.length > 0) this.#planSend()
-      else if (this.#cancelAlarm !== undefined && ![...this.#underWay].some(hasWaited)) this.#endAlarm()
+      if (this.#waiting.length > 0) {
+        this.#lastError = failed ? deadline.lastError : undefined
+        this.#planSend()
+      } else if (this.#cancelAlarm !== undefined && ![...this.#underWay].some(hasWaited)) this.#endAlarm()
     }
   }
 
