@@ -224,9 +224,9 @@ export class Enqueuer {
   }
 
   #seal({ definition, input, options }: EnqueueItem): NewJob {
-    const { ids, queues } = this.#core
+    const { ids, queues, instrumentation } = this.#core
     const payload = encodePayload(input, definition.name)
-    const inherited = currentJob.getStore()?.inherited
+    const { inherited } = instrumentation
     return newJob({ id: ids.job(), definition, input, payload, options, queues, inherited })
   }
 
@@ -246,18 +246,14 @@ export class Enqueuer {
   }
 
   async #flush(jobs: readonly NewJob[], timeoutMs?: number): Promise<readonly EnqueueAnswer[]> {
-    const { connection, ids, events } = this.#core
+    const { connection, ids, instrumentation } = this.#core
     const flush = { id: ids.flush(), jobs }
     const doing = `enqueue ${describe(jobs)}`
-    const answers = await connection.persist(doing, (store) => store.enqueue(flush), timeoutMs)
-    refuseCount(answers.length, jobs.length)
-    if (events.has('job.enqueued')) {
-      jobs.forEach(({ name, queue }, index) => {
-        const { id, outcome } = answers[index] as EnqueueAnswer
-        events.emit('job.enqueued', { id, job: name, queue, duplicate: outcome !== 'inserted' })
-      })
-    }
-    return answers
+    return instrumentation.aroundEnqueue(jobs, async () => {
+      const answers = await connection.persist(doing, (store) => store.enqueue(flush), timeoutMs)
+      refuseCount(answers.length, jobs.length)
+      return answers
+    })
   }
 
   /** Without a word to listeners: whether there will be such a job is for the caller to say, by its commit. */
