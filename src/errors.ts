@@ -106,6 +106,23 @@ export function isLasting(error: unknown): boolean {
   )
 }
 
+/** Whether the store could not be reached, or did not answer in time. */
+export function isOutage(error: unknown): boolean {
+  return hasCode(error, 'HF_STORE_UNREACHABLE')
+}
+
+/**
+ * Whether the store as a whole cannot be used: it is away, full, missing or denies access (`store.down` and
+ * `store.unusable` tell of these), or it is closed.
+ */
+export function isStoreFailure(error: unknown): boolean {
+  return isOutage(error) || isLasting(error) || hasCode(error, 'HF_STORE_FULL') || hasCode(error, 'HF_CLOSED')
+}
+
+function hasCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof HoldfastError && error.code === code
+}
+
 /** Whether the store refused a value in the call: the same call will always be refused. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'HF_STORE_REFUSED'

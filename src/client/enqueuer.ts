@@ -197,9 +197,9 @@ export class Enqueuer {
   }
 
   #seal({ definition, input, options }: EnqueueItem): NewJob {
-    const { ids, queues } = this.#core
+    const { ids, queues, instrumentation } = this.#core
     const payload = encodePayload(input, definition.name)
-    const inherited = currentJob.getStore()?.inherited
+    const { inherited } = instrumentation
     return newJob({ id: ids.job(), definition, input, payload, options, queues, inherited })
   }
 
@@ -221,17 +221,10 @@ export class Enqueuer {
     }
   }
 
-  /** Writes jobs that are made already, in one step, and tells listeners. */
-  async write(jobs: readonly NewJob[], deadline?: Deadline): Promise<readonly EnqueueAnswer[]> {
-    const { store, events } = this.#core
-    const answers = await store.enqueue(jobs, deadline)
-    if (events.has('job.enqueued')) {
-      jobs.forEach(({ name, queue }, index) => {
-        const { id, outcome } = answers[index] as EnqueueAnswer
-        events.emit('job.enqueued', { id, job: name, queue, duplicate: outcome !== 'inserted' })
-      })
-    }
-    return answers
+  /** Writes jobs that are made already, in one step. */
+  write(jobs: readonly NewJob[], deadline?: Deadline): Promise<readonly EnqueueAnswer[]> {
+    const { store, instrumentation } = this.#core
+    return instrumentation.aroundEnqueue(jobs, () => store.enqueue(jobs, deadline))
   }
 }
 

@@ -9,6 +9,7 @@ import type { Emitter } from '../std/emitter.ts'
 import type { Random } from '../std/random.ts'
 import type { Store } from '../stores/store.ts'
 import { Connection } from './connection.ts'
+import { Instrumentation } from './instrumentation.ts'
 import { LocalWorkers } from './local-workers.ts'
 import type { HoldfastSettings } from './settings.ts'
 import { JobRegistry } from './registry.ts'
@@ -26,11 +27,13 @@ export class Core {
   readonly events: Emitter<Events>
   readonly registry = new JobRegistry()
   readonly localWorkers = new LocalWorkers()
+  readonly instrumentation: Instrumentation
   #parts: Parts
 
   constructor(world: World, settings: HoldfastSettings, events: Emitter<Events>) {
     this.settings = settings
     this.events = events
+    this.instrumentation = new Instrumentation(events)
     this.#parts = this.#partsIn(world)
   }
 
