@@ -84,7 +84,10 @@ export interface DeadLetterGroup {
 }
 
 export interface BulkProgress {
-  /** So far. */
+  /**
+   * Number of dead letters changed so far. If the store's reply to a step was lost, letters chosen by their ids are
+   * counted by what is true of them then; of others, only those that the repeat of the step changed are known.
+   */
   readonly changed: number
   /** Left as they are: somebody else holds their unique key, or has dealt with them meanwhile. */
   readonly skipped: number

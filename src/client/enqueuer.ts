@@ -5,7 +5,15 @@
  */
 import { HoldfastError, isRefusal, PartialEnqueueError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
-import { newJob, type EnqueueItem, type NewJobOptions } from '../job/new-job.ts'
+import {
+  jobFrom,
+  newJob,
+  NO_OPTIONS,
+  readTemplate,
+  type EnqueueItem,
+  type JobTemplate,
+  type NewJobOptions,
+} from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { NewJob } from '../job/record.ts'
 import { toError } from '../job/settlement.ts'
@@ -33,11 +41,14 @@ const MAX_FULL_FLUSHES_IN_FLIGHT = 4
 export class Enqueuer {
   readonly #core: Core
   readonly #batcher: Batcher<NewJob, EnqueueAnswer>
+  /** What a job without options is made of, by its definition. */
+  readonly #plain = new WeakMap<JobDefinition, JobTemplate>()
 
   constructor(core: Core) {
     this.#core = core
     this.#batcher = new Batcher({
-      send: (jobs, deadline) => this.#flushEach(jobs, deadline),
+      send: (jobs, deadline) =>
+        jobs.length === 1 ? this.write(jobs, deadline) : this.#flushEach(jobs, deadline),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_FLUSHES_IN_FLIGHT,
       clock: () => core.clock,
@@ -197,10 +208,23 @@ export class Enqueuer {
   }
 
   #seal({ definition, input, options }: EnqueueItem): NewJob {
-    const { ids, queues, instrumentation } = this.#core
     const payload = encodePayload(input, definition.name)
-    const { inherited } = instrumentation
-    return newJob({ id: ids.job(), definition, input, payload, options, queues, inherited })
+    const { inherited } = this.#core.instrumentation
+    const template =
+      options === NO_OPTIONS && inherited === undefined
+        ? this.#plainTemplate(definition)
+        : readTemplate({ definition, options, queues: this.#core.queues, inherited })
+    return jobFrom(template, { id: this.#core.ids.job(), input, payload })
+  }
+
+  #plainTemplate(definition: JobDefinition): JobTemplate {
+    let template = this.#plain.get(definition)
+    if (template === undefined) {
+      const { queues } = this.#core
+      template = readTemplate({ definition, options: NO_OPTIONS, queues, inherited: undefined })
+      this.#plain.set(definition, template)
+    }
+    return template
   }
 
   /**

@@ -103,6 +103,9 @@ export interface Subscriber<N extends string, T, Out, Q extends string> extends 
 > {
   /** Stores the subscription at once; a worker that runs the subscriber does so when it starts. */
   subscribe(): Promise<void>
-  /** No event reaches it any more, until it is subscribed again; jobs that it has still run. False where it was not. */
+  /**
+   * Removes the subscription: no event reaches the subscriber until it subscribes again. Its jobs still run. False if it was
+   * not subscribed; true if it is not any more and the store's first reply was lost.
+   */
   unsubscribe(): Promise<boolean>
 }

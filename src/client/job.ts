@@ -2,7 +2,7 @@
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
 import { HoldfastError } from '../errors.ts'
-import type { NewJobOptions } from '../job/new-job.ts'
+import { NO_OPTIONS, type NewJobOptions } from '../job/new-job.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
 import { isSealedJob } from '../core/job-mark.ts'
 import type { Client } from './client.ts'
@@ -18,7 +18,7 @@ export function jobObject(client: Client, name: string): UntypedJob {
   const definition = (): JobDefinition => client.core.jobNamed(name)
   const job: UntypedJob = {
     name,
-    async enqueue(...[input, given]) {
+    async enqueue(input?: unknown, given?: EnqueueOptions) {
       const { tx, options } = withoutTx(given)
       const { id, outcome } = await client.enqueuer.one({ definition: definition(), input, options }, tx)
       return jobHandle(client.core, id, name, outcome)
@@ -55,7 +55,7 @@ export function jobObject(client: Client, name: string): UntypedJob {
 }
 
 /** The transaction, and what the job is made of. Undefined is none: many pass on what they may have been given. */
-export function withoutTx(given: EnqueueOptions = {}): { tx: unknown; options: NewJobOptions } {
+export function withoutTx(given: EnqueueOptions = NO_OPTIONS): { tx: unknown; options: NewJobOptions } {
   // What is no object is refused where options are read.
   if (typeof given !== 'object' || given === null || !('tx' in given))
     return { tx: undefined, options: given }

@@ -42,7 +42,7 @@ export interface Schedule {
   resume(): Promise<void>
   /** Enqueues its job at once, beside its slots; resolves to the job's id. */
   run(): Promise<string>
-  /** Forgets it; jobs that it has enqueued stay. False where it is gone already. */
+  /** Removes it; jobs that it has enqueued stay. False if it was gone already. */
   remove(): Promise<boolean>
 }
 

@@ -21,7 +21,7 @@ export interface Subscription {
   /** The events that it gets: names and patterns. */
   readonly to: readonly string[]
   readonly queue: string
-  /** No event reaches it any more; jobs that it has stay. False where it is gone already. */
+  /** Removes it: no event reaches the subscriber any more; its jobs stay. False if it was gone already. */
   remove(): Promise<boolean>
 }
 

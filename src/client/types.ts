@@ -151,11 +151,11 @@ export interface Job<Name extends string, In, Out, Q extends string = string> {
   with(...args: Args<In, Q, NewJobOptions<Q>>): Item
   /** Enqueues it again and again, by the store's own book: every process sees the same. Changes the schedule of that id. */
   schedule(id: string, spec: ScheduleSpec<In>): Promise<void>
-  /** False where this job has no schedule of that id. */
+  /** False if this job has no schedule of that id. */
   unschedule(id: string): Promise<boolean>
   /**
-   * Changes a job that waits, or waits again after a failure: its input, its priority, its time. False where it was too
-   * late: it runs already, or is over.
+   * Changes a job that waits, or waits again after a failure: its input, its priority, its time. False if it is too late:
+   * the job runs already, or is over.
    */
   edit(id: string, changes: JobChanges<In>): Promise<boolean>
   /** A job by its id; null where there is no job of this name with that id. */

@@ -11,6 +11,7 @@ import {
 } from '../../test/support/virtual.ts'
 
 const run = (): void => undefined
+const locked = (): Promise<never> => Promise.reject(new Error('database is locked by process 123'))
 const unreachable = { code: 'HF_STORE_UNREACHABLE' }
 
 describe('an enqueue while the store is away', () => {
@@ -60,21 +61,6 @@ describe('an enqueue while the store is away', () => {
     })
   })
 
-  test('says at its deadline what the store last answered, though the last try was not answered', async () => {
-    const { hf, line, world } = alone({ timeout: '3s' })
-    const job = hf.job({ name: 'mail', run })
-    line.fail('enqueue', refused, 2)
-    line.fail('enqueue', requestLost)
-    const error = await world.run(thrownBy(job.enqueue()))
-    expect(error).toMatchObject({
-      ...unreachable,
-      message: expect.stringMatching(
-        /did not answer within .*could not enqueue job "mail".*connection refused/,
-      ),
-      cause: expect.objectContaining({ message: 'connection refused' }),
-    })
-  })
-
   test('says so to those who waited behind others, too', async () => {
     const { hf, line, world } = alone({ timeout: '3s' })
     const job = hf.job({ name: 'mail', run })
@@ -96,6 +82,39 @@ describe('an enqueue while the store is away', () => {
     line.fail('enqueue', requestLost)
     const error = await world.run(thrownBy(job.enqueue()))
     expect((error as Error).message).not.toMatch(/connection refused/)
+  })
+
+  test('tells at its deadline what the store said last, though the newest try hangs', async () => {
+    const { hf, line, world } = alone({ timeout: '6s' })
+    line.fail('enqueue', locked, 3)
+    line.fail('enqueue', requestLost)
+    const error = await world.run(thrownBy(hf.job({ name: 'mail', run }).enqueue()))
+    expect(error).toMatchObject({
+      ...unreachable,
+      message:
+        'The memory store did not answer within 6s: could not enqueue job "mail". Its last error: database is locked by process 123',
+      cause: expect.objectContaining({ message: 'database is locked by process 123' }),
+    })
+    expect(world.nowMs).toBe(6_000)
+  })
+
+  test('tells those who were never sent what the store said to those before them', async () => {
+    const { hf, line, world } = alone({ timeout: '6s' })
+    const job = hf.job({ name: 'mail', run })
+    line.fail('enqueue', locked)
+    const first = [thrownBy(job.enqueue())]
+    await letPromisesRun()
+    first.push(thrownBy(job.enqueue()))
+    await world.advance(3_000)
+    const begunMs = world.nowMs
+    // It waits behind the two that are under way, is sent when they end, and has its own deadline.
+    const error = await world.run(thrownBy(job.enqueue()))
+    expect(error).toMatchObject({
+      ...unreachable,
+      message: expect.stringMatching(/could not enqueue job "mail"\..*database is locked by process 123/),
+    })
+    expect(world.nowMs - begunMs).toBeLessThanOrEqual(6_000)
+    await Promise.all(first)
   })
 
   test('succeeds where the store comes back in time', async () => {

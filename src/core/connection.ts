@@ -131,20 +131,31 @@ export class Connection {
       : unreachable(`${what} Its last error: ${lastError.message}`, lastError)
   }
 
+  /** The only loop that tries again. */
   async #run<T>(operation: Operation<T>, repeats: boolean): Promise<T> {
     const { doing, deadline } = operation
     this.#refuseWhenClosed(doing)
     this.insideCommit.refuse(doing)
+    let limitMs = repeats ? FIRST_TRY_MS : Infinity
+    let isLate = false
+    const onLate = (): void => void (isLate = true)
     this.#underWay++
     try {
-      if (!repeats) return await this.#try(operation, { limitMs: Infinity })
-      const pace = { limitMs: FIRST_TRY_MS }
       for (let backoffMs = FIRST_BACKOFF_MS; ; backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)) {
+        const answersBefore = this.#answers
         try {
-          return await this.#try(operation, pace)
-        } catch (error) {
-          if (!isUnreachable(error) || !(await this.#pause(backoffMs, deadline))) throw error
+          const answer = await this.#try(operation, limitMs, onLate)
+          this.#noteUp()
+          return answer
+        } catch (thrown) {
+          const error = this.#noteFailure(doing, thrown, answersBefore)
+          if (!repeats || !isUnreachable(error)) throw error
+          // Perhaps nothing was lost, and the store is only slow: the next try has more time.
+          if (isLate) limitMs *= 2
+          else deadline.lastError = toError(thrown)
+          if (!(await this.#pause(backoffMs, deadline))) throw error
           this.#refuseWhenClosed(doing)
+          isLate = false
         }
       }
     } finally {
@@ -152,27 +163,14 @@ export class Connection {
     }
   }
 
-  async #try<T>({ doing, deadline, send }: Operation<T>, pace: { limitMs: number }): Promise<T> {
+  #try<T>({ doing, deadline, send }: Operation<T>, limitMs: number, onLate: () => void): Promise<T> {
     const { clock, store } = this.#parts
-    const { limitMs } = pace
-    const answersBefore = this.#answers
     const leftMs = Math.max(1, deadline.atMs - clock.monotonicMs())
-    let isLate = false
-    try {
-      const done = this.#opened ? send(store) : this.#open().then(() => send(store))
-      const answer = await withDeadline(clock, Math.min(limitMs, leftMs), done, () => {
-        isLate = true
-        // Perhaps nothing was lost, and the store is only slow: the next try has more time.
-        pace.limitMs *= 2
-        return this.late(doing, limitMs < leftMs ? limitMs : deadline.timeoutMs, deadline.lastError)
-      })
-      this.#noteUp()
-      return answer
-    } catch (thrown) {
-      const error = this.#noteFailure(doing, thrown, answersBefore)
-      if (!isLate) deadline.lastError = toError(thrown)
-      throw error
-    }
+    const answer = this.#opened ? send(store) : this.#open().then(() => send(store))
+    return withDeadline(clock, Math.min(limitMs, leftMs), answer, () => {
+      onLate()
+      return this.late(doing, limitMs < leftMs ? limitMs : deadline.timeoutMs, deadline.lastError)
+    })
   }
 
   /** Waits before another try; false if there is no time for one. */

@@ -1,7 +1,15 @@
 /** What a caller is told if the reply to the first try was lost: what is true now, never "too late". */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { alone, replyBroken, replyLost, type Call } from '../../test/support/virtual.ts'
+import { HoldfastError } from '../errors.ts'
+import {
+  alone,
+  replyBroken,
+  replyLost,
+  requestLost,
+  thrownBy,
+  type Call,
+} from '../../test/support/virtual.ts'
 
 const run = (): void => undefined
 
@@ -201,4 +209,48 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     expect(await state[what]()).toBe(true)
     expect(line.callsTo(method)).toHaveLength(2)
   })
+})
+
+test('a cancel has one deadline, also if it has to look what became of the job', async () => {
+  const { hf, world, line } = alone({ timeout: '5s' })
+  const handle = await hf.job({ name: 'job', run }).enqueue()
+  line.fail('admin.cancel', replyLost, 1)
+  line.fail('admin.get', requestLost)
+  const begunMs = world.nowMs
+  expect(await world.run(thrownBy(handle.cancel()))).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+  expect(world.nowMs - begunMs).toBeLessThanOrEqual(5_000)
+})
+
+test('an enqueue that the store refuses in part has one deadline for all parts', async () => {
+  const { hf, world, line } = alone({ timeout: '5s' })
+  const job = hf.job({ name: 'job', input: z.number(), run })
+  const refusal = new HoldfastError('HF_STORE_REFUSED', 'The database refused a value.')
+  line.fail('enqueue', () => Promise.reject(refusal), 1)
+  line.fail('enqueue', requestLost)
+  const begunMs = world.nowMs
+  const ends = await world.run(Promise.allSettled([1, 2, 3, 4].map((n) => job.enqueue(n))))
+  expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected'])
+  expect(world.nowMs - begunMs).toBeLessThanOrEqual(5_001)
+})
+
+test('while a cancel waits for its worker, each look is one try', async () => {
+  const { hf, world, line, told } = alone()
+  const other = world.process()
+  const idle = ({ signal }: { signal: AbortSignal }): Promise<never> =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+    })
+  const handle = await hf.job({ name: 'job', run: idle }).enqueue()
+  other.hf.job({ name: 'job', run: idle })
+  await other.hf.work()
+  await world.until(() => other.told.of('job.started').length === 1)
+  other.freeze()
+  await handle.state()
+  line.fail((call) => call.method === 'admin.cancel' && line.callsTo('admin.cancel').length > 1, requestLost)
+  const begunMs = world.nowMs
+  expect(await world.run(handle.cancel())).toBe('requested')
+  // The time in which a worker may start a job, and a margin; twice if some worker may be slow.
+  expect(world.nowMs - begunMs).toBeLessThanOrEqual(1_100)
+  expect(told.of('store.down')).toHaveLength(1)
+  other.thaw()
 })

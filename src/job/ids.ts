@@ -23,9 +23,5 @@ export interface Ids {
 
 export function makeIds(clock: Pick<Clock, 'now'>, random: Random): Ids {
   const next = uuidV7Generator(clock, random)
-  return {
-    job: () => next() as JobId,
-    worker: () => next() as WorkerId,
-    flush: () => next() as FlushId,
-  }
+  return { job: next as () => JobId, worker: next as () => WorkerId, flush: next as () => FlushId }
 }

@@ -48,6 +48,9 @@ const FIELDS: ReadonlySet<string> = new Set([
   'metadata',
 ])
 
+/** No options: what a job is made of then is read once for its definition. */
+export const NO_OPTIONS: NewJobOptions = Object.freeze({})
+
 /** A job to be enqueued. */
 export interface EnqueueItem {
   readonly definition: JobDefinition
@@ -80,18 +83,22 @@ const PLAIN_ENVELOPE: Envelope = Object.freeze({
 })
 const NOW: Due = Object.freeze({ inMs: 0 })
 
-export interface NewJobParts {
-  readonly id: JobId
+/** What decides all about a job but its id and its input. */
+export interface TemplateParts {
   readonly definition: JobDefinition
-  readonly input: unknown
-  /** The input as JSON text. */
-  readonly payload: string
   readonly options: NewJobOptions
   readonly queues: QueueRules
   readonly inherited: Inherited | undefined
 }
 
-export function newJob({ id, definition, input, payload, options, queues, inherited }: NewJobParts): NewJob {
+/** All of a job but its id and its input: read once, however many jobs are made of it. */
+export interface JobTemplate extends Omit<NewJob, 'id' | 'payload' | 'unique'> {
+  readonly unique: Unique | undefined
+  /** What gives a job its key if `unique` does not. */
+  readonly uniqueOf: ((input: unknown) => Unique) | undefined
+}
+
+export function readTemplate({ definition, options, queues, inherited }: TemplateParts): JobTemplate {
   if (typeof options !== 'object' || options === null)
     throw bad('The options of an enqueue must be an object.')
   for (const field in options)
@@ -100,12 +107,9 @@ export function newJob({ id, definition, input, payload, options, queues, inheri
   const priority = options.priority === undefined ? definition.priority : readPriority(options.priority)
   const retry = resolveRetry(options.retry, definition.retry)
   const due = readDue(options)
-  const unique = options.unique ?? definition.unique?.(input)
   return {
-    id,
     name: definition.name,
     queue,
-    payload,
     priority,
     headStartMs: headStartMs(priority, queues.agingMs(queue)),
     maxAttempts: retry.attempts,
@@ -114,8 +118,43 @@ export function newJob({ id, definition, input, payload, options, queues, inheri
     limits: NO_LIMITS,
     envelope: readEnvelope(options, due, inherited),
     due,
-    unique: unique === undefined ? null : readUnique(definition.name, unique),
+    unique: options.unique,
+    uniqueOf: definition.unique,
   }
+}
+
+/** The parts that differ from job to job. */
+export interface JobParts {
+  readonly id: JobId
+  readonly input: unknown
+  /** The input as JSON text. */
+  readonly payload: string
+}
+
+/** Spelled out, not spread: this is done for every job of millions. */
+export function jobFrom(template: JobTemplate, { id, input, payload }: JobParts): NewJob {
+  const { name, queue, priority, headStartMs, maxAttempts, maxCrashes, group, limits, envelope, due } =
+    template
+  const unique = template.unique ?? template.uniqueOf?.(input)
+  return {
+    id,
+    name,
+    queue,
+    payload,
+    priority,
+    headStartMs,
+    maxAttempts,
+    maxCrashes,
+    group,
+    limits,
+    envelope,
+    due,
+    unique: unique === undefined ? null : readUnique(name, unique),
+  }
+}
+
+export function newJob(parts: TemplateParts & JobParts): NewJob {
+  return jobFrom(readTemplate(parts), parts)
 }
 
 export function readDue(options: Pick<NewJobOptions, 'in' | 'at'>): Due {

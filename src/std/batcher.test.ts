@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Batcher } from './batcher.ts'
+import type { Deadline } from './deadline.ts'
 import { seededRandom } from './random.ts'
 import { letPromisesRun, VirtualClock } from './virtual-clock.ts'
 
@@ -170,6 +171,30 @@ describe('a batcher', () => {
     await letPromisesRun()
     expect(ends).toHaveLength(4)
     expect(clock.nextDueMs()).toBeUndefined()
+  })
+
+  test('hands on the deadline of the newest caller, and tells those who are late what went wrong last', async () => {
+    const clock = new VirtualClock()
+    const deadlines: Deadline[] = []
+    const batcher = new Batcher<number, number>({
+      send: (_, deadline) => (deadlines.push(deadline), new Promise(() => undefined)),
+      maxItems: 2,
+      maxInFlight: 1,
+      clock: () => clock,
+      timeoutMs: 1_000,
+      late: (item, lastError) => new Error(`${item}: ${lastError?.message ?? 'nothing'}`),
+    })
+    const ends: string[] = []
+    const add = (item: number): void =>
+      void batcher.add(item).catch((error: Error) => ends.push(error.message))
+    const begunMs = clock.monotonicMs()
+    add(0)
+    await clock.advance(100)
+    add(1)
+    expect(deadlines).toEqual([{ atMs: begunMs + 1_000, timeoutMs: 1_000 }])
+    deadlines[0]!.lastError = new Error('it is locked')
+    await clock.advance(1_000)
+    expect(ends).toEqual(['0: it is locked', '1: it is locked'])
   })
 
   test('sets no timer while nobody has to wait, and leaves none behind', async () => {
