@@ -2,11 +2,12 @@
 import { Worker as Thread } from 'node:worker_threads'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, portOf, sharedPostgres } from '../support/servers/database.ts'
 import { redisMissing } from '../support/servers/redis.ts'
 import { startRedis } from '../support/servers/redis-server.ts'
 import { startProxy } from '../support/servers/tcp-proxy.ts'
+import { eventually } from '../support/until.ts'
 import { makeIds, type WorkerId } from '../../src/job/ids.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { systemRandom } from '../../src/std/random.ts'
@@ -22,28 +23,25 @@ import { Pulses, type PulseParts } from '../../src/stores/pulse/pulse.ts'
 
 const ids = makeIds(systemClock, systemRandom)
 const LEASE_MS = 600
-/** Those whose loop turns while it waits for a fact. */
+/** Pulses that are told, while a test waits, that the event loop turns. */
 const turning = new Set<Pulse>()
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> =>
-  vi.waitFor(
-    () => {
-      for (const pulse of turning) pulse.turned()
-      return fact()
-    },
-    { timeout: 20_000, interval: 10 },
-  )
+/** Polls, because a thread cannot notify this one, and lets the pulses know that the loop turns. */
+const until = (fact: () => unknown): Promise<void> =>
+  eventually(() => {
+    for (const pulse of turning) pulse.turned()
+    return fact()
+  })
 
-/** A server, and a way to look at it past the store. */
+/** A server, and queries that bypass the store. */
 interface Site {
   readonly url: string
   readonly wrongUrl: string
   readonly open: () => Store
   readonly thread: (url: string) => PulseParts['thread']
-  /** How much of its lease is left; negative where it is over. */
+  /** Time left of its lease, negative if it has expired. */
   readonly leftMs: (worker: WorkerId) => Promise<number>
-  /** Those of threads. */
+  /** Number of connections of heartbeat threads. */
   readonly connections: () => Promise<number>
   readonly endConnections: () => Promise<unknown>
   readonly dispose: () => Promise<void>
@@ -77,7 +75,7 @@ async function onPostgres(): Promise<Site> {
   }
 }
 
-/** On a server of its own: nobody else's threads are there. */
+/** On its own server, which has no other threads. */
 async function onRedis(): Promise<Site> {
   const server = await startRedis()
   const admin = new Redis(server.url)
@@ -138,14 +136,14 @@ async function keep(pulses: Pulses, leaseMs = LEASE_MS): Promise<Kept> {
   return { worker, pulse }
 }
 
-/** With a thread that is up and renews it. */
+/** Resolves once the thread renews the lease. */
 async function kept(pulses: Pulses): Promise<Kept> {
   const one = await keep(pulses)
   await until(() => expect(one.pulse.sentMs).toBeGreaterThan(0))
   return one
 }
 
-/** Nothing of this thread goes on meanwhile: no timer, no answer, no promise. */
+/** Blocks this thread: no timer fires, no answer is read, no promise settles. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
@@ -189,7 +187,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       const renewedForMs = await site.leftMs(worker)
       const nowMs = systemClock.monotonicMs()
       expect(sentMs).toBeGreaterThan(blockedMs)
-      // What the store gave is at least what the worker counts on. It tells whole milliseconds.
+      // The store grants at least the lease that the worker counts on, in whole milliseconds.
       expect(sentMs + LEASE_MS).toBeLessThanOrEqual(nowMs + renewedForMs + 2)
       expect(pulse.alive).toBe(true)
     })
@@ -202,7 +200,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       block(4 * LEASE_MS)
       expect(await site.leftMs(patient.worker)).toBeGreaterThan(0)
       expect(await site.leftMs(hasty.worker)).toBeLessThan(0)
-      // And is taken up again when the loop turns.
+      // It is renewed again once the loop turns.
       await until(async () => expect(await site.leftMs(hasty.worker)).toBeGreaterThan(0))
     })
 

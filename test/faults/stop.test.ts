@@ -3,7 +3,7 @@ import { project } from './support/project.ts'
 
 const { write, work, files } = project()
 
-/** Its handler says that it began, waits as told, and says in the end what became of the job. */
+/** A job whose handler prints that it began and waits as told. The final state is printed at the end. */
 function oneJob(run: string): string {
   return `
     import { holdfast } from 'holdfast'
@@ -19,7 +19,7 @@ function oneJob(run: string): string {
 }
 
 const UNTIL_ABORTED = `await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))`
-// Deaf: neither the abort nor anything else ends it, and its timer keeps the process open.
+// Ignores its abort signal, and its timer keeps the process open.
 const FOR_EVER = `await new Promise(() => setInterval(() => {}, 1_000))`
 
 describe('the first signal', () => {

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
 import { redisMissing } from '../../../test/support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
+import { eventually } from '../../../test/support/until.ts'
 import { newFlushId, newJobs } from '../conformance/support.ts'
 import { checkServer } from './boot.ts'
 import type { Executor } from './executor.ts'
@@ -164,7 +165,7 @@ describe.skipIf(redisMissing() !== '')('the database of the URL', () => {
     redis.disconnect()
     const flush = { id: newFlushId(), jobs: newJobs(1) }
     // The same flush until it goes through: nobody knows how soon the lost connection is noticed.
-    await vi.waitFor(() => store.enqueue(flush), { timeout: 10_000, interval: 10 })
+    await eventually(() => store.enqueue(flush))
     expect((await store.admin.queues())[0]?.counts.ready).toBe(2)
     await store.close()
     expect(await keysIn(server, 0)).toBe(0)

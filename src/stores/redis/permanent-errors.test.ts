@@ -1,8 +1,9 @@
 /** What a Redis says no to, and goes on saying no to until a person does something about it. */
 import { Redis } from 'ioredis'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freshPrefix, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
+import { eventually } from '../../../test/support/until.ts'
 import { newFlushId, newJobs } from '../conformance/support.ts'
 import { packId } from './ids.ts'
 import { redisStore } from './index.ts'
@@ -13,9 +14,9 @@ async function breakDisk(server: RedisServer): Promise<Redis> {
   const redis = new Redis(server.url)
   await redis.config('SET', 'dir', '/proc')
   await redis.bgsave()
-  const failed = async (): Promise<void> =>
-    expect(await redis.info('persistence')).toContain('rdb_last_bgsave_status:err')
-  await vi.waitFor(failed, { timeout: 10_000, interval: 10 })
+  await eventually(async () =>
+    expect(await redis.info('persistence')).toContain('rdb_last_bgsave_status:err'),
+  )
   return redis
 }
 

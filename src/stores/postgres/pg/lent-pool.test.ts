@@ -1,16 +1,18 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../../test/support/servers/database.ts'
+import { Signal } from '../../../../test/support/signal.ts'
+import { eventually } from '../../../../test/support/until.ts'
+import { deferred } from '../../../../test/support/virtual.ts'
 import type { Executor, Statement } from '../executor.ts'
 import type { PgExecutorOptions } from './options.ts'
 import { pgExecutor } from './pg-executor.ts'
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 10_000, interval: 10 })
-
 let database: Database
 let pool: pg.Pool
 let notices: string[]
+/** Notified when the pool gives a client, takes one back or loses one. */
+let news: Signal
 const opened: Executor[] = []
 
 beforeEach(async () => {
@@ -20,6 +22,10 @@ beforeEach(async () => {
   // The pool tells of it as well, if the connection is idle.
   pool.on('connect', (client) => client.on('error', ignore))
   pool.on('error', ignore)
+  news = new Signal()
+  // The pool emits before it has counted.
+  for (const event of ['acquire', 'release', 'remove'] as const)
+    pool.on(event, () => queueMicrotask(news.notify))
   notices = []
 })
 
@@ -79,7 +85,7 @@ describe('a lent pool', () => {
       message: 'The lent pool gave no connection within 200ms.',
     })
     for (const client of theirs) client.release()
-    await until(() => expect([pool.totalCount, pool.idleCount]).toEqual([2, 2]))
+    await news.until(() => expect([pool.totalCount, pool.idleCount]).toEqual([2, 2]))
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
@@ -108,7 +114,7 @@ describe('a lent pool', () => {
       `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
        where application_name = 'theirs' and datname = current_database() and query like '%pg_sleep%'`,
     )
-    await until(async () => expect(await admin.query(kill, [])).toEqual([{ n: 1 }]))
+    await eventually(async () => expect(await admin.query(kill, [])).toEqual([{ n: 1 }]))
     expect(await running).toMatchObject({ code: '57P01' })
     expect(await executor.query(who, [])).toHaveLength(1)
     // Idle, where nobody but us listens for errors of the pool.
@@ -118,7 +124,7 @@ describe('a lent pool', () => {
        where application_name = 'theirs' and datname = current_database()`,
     )
     await admin.query(killIdle, [])
-    await until(() => expect(pool.totalCount).toBe(0))
+    await news.until(() => expect(pool.totalCount).toBe(0))
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
@@ -126,7 +132,7 @@ describe('a lent pool', () => {
     const before = pool.listenerCount('error')
     const executor = connect()
     const running = executor.query(sleep, [60]).catch((error: unknown) => error)
-    await until(() => expect(pool.totalCount - pool.idleCount).toBe(1))
+    await news.until(() => expect(pool.totalCount - pool.idleCount).toBe(1))
     await executor.close()
     expect(await running).toMatchObject({ code: 'HF_CLOSED' })
     await expect(executor.query(who, [])).rejects.toMatchObject({ code: 'HF_CLOSED' })
@@ -148,11 +154,11 @@ describe('a lent pool', () => {
 
   test('with a connection string listens on a connection of its own', async () => {
     const executor = connect({ connectionString: database.url })
-    const heard: string[] = []
-    const listening = await executor.listen('a', (payload) => heard.push(payload), ignore)
+    const heard = deferred<string>()
+    const listening = await executor.listen('a', (payload) => heard.resolve(payload), ignore)
     expect(listening.listening).toBe(true)
     await pool.query(`select pg_notify('a', 'hello')`)
-    await until(() => expect(heard).toEqual(['hello']))
+    expect(await heard.promise).toBe('hello')
     expect(notices).toEqual([])
   })
 

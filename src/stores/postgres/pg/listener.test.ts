@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   freshDatabase,
   portOf,
@@ -6,20 +6,21 @@ import {
   type Database,
 } from '../../../../test/support/servers/database.ts'
 import { startProxy, type TcpProxy } from '../../../../test/support/servers/tcp-proxy.ts'
+import { Signal } from '../../../../test/support/signal.ts'
+import { eventually } from '../../../../test/support/until.ts'
 import { systemClock } from '../../../std/clock.ts'
 import { VirtualClock } from '../../../std/virtual-clock.ts'
 import type { Executor, Listening, Statement } from '../executor.ts'
 import { pgExecutor } from './pg-executor.ts'
 import type { PgParts } from './pg-executor.ts'
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 10_000, interval: 10 })
-
 let database: Database
 let proxy: TcpProxy
 /** Straight to the server. */
 let admin: Executor
 const opened: Executor[] = []
+/** Notified of every payload, gap and notice. */
+const news = new Signal()
 
 beforeAll(async () => {
   database = await freshDatabase(sharedPostgres(18))
@@ -53,12 +54,17 @@ const notify = async (channel: string, payload: string): Promise<void> => {
 
 function connect(parts: Partial<PgParts> = {}): { executor: Executor; notices: string[] } {
   const notices: string[] = []
-  const executor = pgExecutor(
-    { connectionString: proxy.url(database.url), connections: 1, onNotice: (line) => notices.push(line) },
-    parts,
-  )
+  const connectionString = proxy.url(database.url)
+  const executor = pgExecutor({ connectionString, connections: 1, onNotice: noteTo(notices) }, parts)
   opened.push(executor)
   return { executor, notices }
+}
+
+function noteTo(list: string[]): (line: string) => void {
+  return (line) => {
+    list.push(line)
+    news.notify()
+  }
 }
 
 interface Heard {
@@ -69,11 +75,10 @@ interface Heard {
 
 async function listen(executor: Executor, channel: string): Promise<Heard> {
   const heard = { payloads: [] as string[], gaps: 0 }
-  const listening = await executor.listen(
-    channel,
-    (payload) => heard.payloads.push(payload),
-    () => heard.gaps++,
-  )
+  const listening = await executor.listen(channel, noteTo(heard.payloads), () => {
+    heard.gaps++
+    news.notify()
+  })
   return Object.assign(heard, { listening })
 }
 
@@ -84,7 +89,7 @@ describe('listening', () => {
     expect(heard.listening.listening).toBe(true)
     await notify('other', 'no')
     for (const payload of ['a', '', 'ü']) await notify('Wake "up"', payload)
-    await until(() => expect(heard.payloads).toEqual(['a', '', 'ü']))
+    await news.until(() => expect(heard.payloads).toEqual(['a', '', 'ü']))
     expect(heard.gaps).toBe(0)
     expect(notices).toEqual([])
   })
@@ -95,7 +100,7 @@ describe('listening', () => {
     // The pool has one, which told us that notices arrive.
     expect(proxy.connections).toBe(2)
     await Promise.all(['a', 'b', 'c'].map((channel) => notify(channel, channel)))
-    await until(() => expect(all.map(({ payloads }) => payloads)).toEqual([['a'], ['b'], ['b'], ['c']]))
+    await news.until(() => expect(all.map(({ payloads }) => payloads)).toEqual([['a'], ['b'], ['b'], ['c']]))
   })
 
   test('ends for one at a time, and with the last one the connection goes', async () => {
@@ -108,13 +113,13 @@ describe('listening', () => {
     await third.listening.stop()
     await notify('b', 'no')
     await notify('a', 'yes')
-    await until(() => expect(second.payloads).toEqual(['yes']))
+    await news.until(() => expect(second.payloads).toEqual(['yes']))
     expect([first.payloads, third.payloads]).toEqual([[], []])
     await second.listening.stop()
-    await until(() => expect(proxy.connections).toBe(1))
+    await proxy.changed.until(() => proxy.connections === 1)
     const again = await listen(executor, 'a')
     await notify('a', 'again')
-    await until(() => expect(again.payloads).toEqual(['again']))
+    await news.until(() => expect(again.payloads).toEqual(['again']))
   })
 })
 
@@ -125,13 +130,16 @@ describe('a listener whose connection is lost', () => {
     url.username = 'listening_user'
     url.password = 'pw'
     const notices: string[] = []
-    const onNotice = (line: string): number => notices.push(line)
-    const executor = pgExecutor({ connectionString: url.href, connections: 1, onNotice })
+    const executor = pgExecutor({
+      connectionString: url.href,
+      connections: 1,
+      onNotice: noteTo(notices),
+    })
     opened.push(executor)
     const { listening } = await listen(executor, 'a')
     await admin.script('alter role listening_user nologin')
     proxy.cutAll()
-    await until(() => expect(notices).toEqual([expect.stringMatching(/polling only.*28000/)]))
+    await news.until(() => expect(notices).toEqual([expect.stringMatching(/polling only.*28000/)]))
     await listening.stop()
     await admin.script('drop role listening_user')
   })
@@ -140,9 +148,9 @@ describe('a listener whose connection is lost', () => {
     const { executor, notices } = connect()
     const [a, b] = [await listen(executor, 'a'), await listen(executor, 'b')]
     proxy.cutAll()
-    await until(() => expect([a.gaps, b.gaps]).toEqual([1, 1]))
+    await news.until(() => expect([a.gaps, b.gaps]).toEqual([1, 1]))
     await notify('a', 'after')
-    await until(() => expect(a.payloads).toEqual(['after']))
+    await news.until(() => expect(a.payloads).toEqual(['after']))
     expect([a.gaps, b.gaps]).toEqual([1, 1])
     expect(notices).toEqual([])
   })
@@ -151,9 +159,9 @@ describe('a listener whose connection is lost', () => {
     const { executor } = connect()
     const heard = await listen(executor, 'a')
     await admin.query(terminateListeners, [])
-    await until(() => expect(heard.gaps).toBe(1))
+    await news.until(() => expect(heard.gaps).toBe(1))
     await notify('a', 'after')
-    await until(() => expect(heard.payloads).toEqual(['after']))
+    await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
   test('goes on trying while nobody answers, and takes those who come meanwhile', async () => {
@@ -164,9 +172,9 @@ describe('a listener whose connection is lost', () => {
     const second = await listen(executor, 'b')
     expect(second.listening.listening).toBe(true)
     proxy.mode = 'pass'
-    await until(() => expect([first.gaps, second.gaps]).toEqual([1, 1]))
+    await news.until(() => expect([first.gaps, second.gaps]).toEqual([1, 1]))
     await notify('b', 'after')
-    await until(() => expect(second.payloads).toEqual(['after']))
+    await news.until(() => expect(second.payloads).toEqual(['after']))
   })
 
   test('need not be there at the start', async () => {
@@ -174,9 +182,9 @@ describe('a listener whose connection is lost', () => {
     const { executor } = connect()
     const heard = await listen(executor, 'a')
     proxy.mode = 'pass'
-    await until(() => expect(heard.gaps).toBe(1))
+    await news.until(() => expect(heard.gaps).toBe(1))
     await notify('a', 'after')
-    await until(() => expect(heard.payloads).toEqual(['after']))
+    await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
   test('finds out by asking that the line is silent', async () => {
@@ -189,12 +197,12 @@ describe('a listener whose connection is lost', () => {
     await clock.advance(30_000)
     expect(heard.gaps).toBe(0)
     await clock.advance(5_000)
-    await until(async () => {
+    await eventually(async () => {
       await clock.advance(100)
       expect(heard.gaps).toBe(1)
     })
     await notify('a', 'after')
-    await until(() => expect(heard.payloads).toEqual(['after']))
+    await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
   test('waits longer from try to try, up to five seconds', async () => {
@@ -203,6 +211,7 @@ describe('a listener whose connection is lost', () => {
       ...systemClock,
       after(ms: number, fn: () => void) {
         pauses.push(ms)
+        news.notify()
         // Soon, whatever was asked for.
         return systemClock.after(1, fn)
       },
@@ -212,7 +221,7 @@ describe('a listener whose connection is lost', () => {
     const { executor } = connect({ clock, random })
     await listen(executor, 'a')
     const waits = (): number[] => pauses.filter((ms) => ms % 95 === 0)
-    await until(() => expect(waits().length).toBeGreaterThan(8))
+    await news.until(() => expect(waits().length).toBeGreaterThan(8))
     expect(waits().slice(0, 8)).toEqual([95, 190, 380, 760, 1_520, 3_040, 4_750, 4_750])
   })
 })

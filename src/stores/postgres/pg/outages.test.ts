@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   freshDatabase,
   portOf,
@@ -8,15 +8,17 @@ import {
 } from '../../../../test/support/servers/database.ts'
 import { startPostgres } from '../../../../test/support/servers/postgres-server.ts'
 import { startProxy, type TcpProxy } from '../../../../test/support/servers/tcp-proxy.ts'
-import { systemClock } from '../../../std/clock.ts'
+import { eventually } from '../../../../test/support/until.ts'
+import { systemClock, type Clock } from '../../../std/clock.ts'
 import { letPromisesRun } from '../../../std/virtual-clock.ts'
 import type { Executor, Statement } from '../executor.ts'
 import type { PgExecutorOptions } from './options.ts'
 import { pgExecutor } from './pg-executor.ts'
 import type { PgParts } from './pg-executor.ts'
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 10_000, interval: 10 })
+/** A fifth of the timeouts of the real clock. */
+const HASTE = 5
+const hasty: Clock = { ...systemClock, after: (ms, fn) => systemClock.after(ms / HASTE, fn) }
 
 let database: Database
 let proxy: TcpProxy
@@ -90,7 +92,7 @@ describe('a statement that takes too long', () => {
       code: 'HF_STORE_UNREACHABLE',
       message: expect.stringContaining('did not answer within 300ms'),
     })
-    await until(() => expect(proxy.connections).toBe(0))
+    await proxy.changed.until(() => proxy.connections === 0)
     const [after] = await executor.query<{ pid: number }>(pids, [])
     expect(after!.pid).not.toBe(before!.pid)
   })
@@ -100,7 +102,7 @@ describe('a statement that takes too long', () => {
     const executor = pgExecutor({ connectionString: database.url, queryTimeoutMs: 300 })
     opened.push(executor)
     await expect(executor.query(sleep, [60])).rejects.toThrow('did not answer')
-    await until(async () => expect(await countOf(sleeping)).toBe(0))
+    await eventually(async () => expect(await countOf(sleeping)).toBe(0))
   })
 })
 
@@ -109,10 +111,10 @@ describe('a server that terminates all its connections', () => {
     const executor = connect({ connections: 3 })
     const stopped = executor.query(sleep, [60]).catch((error: unknown) => error)
     await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
-    await until(async () => expect(await countOf(sleeping)).toBe(1))
+    await eventually(async () => expect(await countOf(sleeping)).toBe(1))
     expect(await countOf(terminate)).toBe(3)
     expect(await stopped).toMatchObject({ code: '57P01' })
-    await until(async () => expect(await countOf(sessions)).toBe(0))
+    await eventually(async () => expect(await countOf(sessions)).toBe(0))
     const answers = await Promise.all([1, 2, 3].map(() => executor.query(one, [])))
     expect(answers).toEqual([[{ n: 1 }], [{ n: 1 }], [{ n: 1 }]])
   })
@@ -172,7 +174,7 @@ describe('a line that falls silent', () => {
 
   test('is found out before a connection that stood idle is used', async () => {
     let aheadMs = 0
-    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+    const clock = { ...hasty, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
     const executor = connect({ connections: 2 }, { clock })
     await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
     proxy.mode = 'silent'
@@ -182,17 +184,17 @@ describe('a line that falls silent', () => {
     const { ms, error } = await timed(executor.query(one, []))
     expect(error).toBeUndefined()
     // The check takes two seconds; without it, the statement would take its 30.
-    expect(ms).toBeLessThan(15_000)
+    expect(ms).toBeLessThan(15_000 / HASTE)
   })
 
   test('lets nobody connect for longer than five seconds', async () => {
     proxy.mode = 'silent'
-    const { ms, error } = await timed(connect().open())
+    const { ms, error } = await timed(connect({}, { clock: hasty }).open())
     expect(error).toMatchObject({
       code: 'HF_STORE_UNREACHABLE',
       message: 'The database did not accept a connection within 5 s.',
     })
-    expect(ms).toBeGreaterThan(4_500)
+    expect(ms).toBeGreaterThan(4_500 / HASTE)
   })
 })
 
@@ -208,28 +210,29 @@ describe('a refused connection', () => {
 })
 
 describe('closing', () => {
-  const CLOSE_MS = 10_000
+  /** Far above the bound, for a loaded machine, and far below what an unbounded close would take. */
+  const CLOSE_MS = 5_000
 
   test('waits for what is under way', async () => {
     const executor = connect()
     const answer = executor.query(sleep, [0.3])
-    await until(async () => expect(await countOf(sleeping)).toBe(1))
+    await eventually(async () => expect(await countOf(sleeping)).toBe(1))
     await executor.close()
     await expect(answer).resolves.toHaveLength(1)
   })
 
   test('cuts off what takes longer than a moment, and everybody who waits', async () => {
-    const executor = connect({ connections: 2 })
+    const executor = connect({ connections: 2 }, { clock: hasty })
     const errors = [1, 2, 3, 4].map(() => executor.query(sleep, [60]).catch((error: unknown) => error))
-    await until(async () => expect(await countOf(sleeping)).toBe(2))
+    await eventually(async () => expect(await countOf(sleeping)).toBe(2))
     const { ms } = await timed(executor.close())
     expect(ms).toBeLessThan(CLOSE_MS)
     for (const error of await Promise.all(errors)) expect(error).toMatchObject({ code: 'HF_CLOSED' })
-    await until(() => expect(proxy.connections).toBe(0))
+    await proxy.changed.until(() => proxy.connections === 0)
   })
 
   test('is bounded while the server is silent, and leaves no connection', async () => {
-    const executor = connect({ connections: 3 })
+    const executor = connect({ connections: 3 }, { clock: hasty })
     await executor.listen(
       'wake',
       () => undefined,
@@ -247,14 +250,14 @@ describe('closing', () => {
 
   test('is bounded while connecting', async () => {
     proxy.mode = 'silent'
-    const executor = connect()
+    const executor = connect({}, { clock: hasty })
     const opening = executor.open().catch((error: unknown) => error)
     const listening = executor.listen(
       'wake',
       () => undefined,
       () => undefined,
     )
-    await until(() => expect(proxy.connections).toBeGreaterThanOrEqual(2))
+    await proxy.changed.until(() => proxy.connections >= 2)
     const { ms } = await timed(executor.close())
     expect(ms).toBeLessThan(CLOSE_MS)
     expect(await opening).toBeInstanceOf(Error)

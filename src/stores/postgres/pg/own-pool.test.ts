@@ -1,12 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../../test/support/servers/database.ts'
+import { Signal } from '../../../../test/support/signal.ts'
+import { eventually } from '../../../../test/support/until.ts'
+import { deferred } from '../../../../test/support/virtual.ts'
 import { systemClock, type Clock } from '../../../std/clock.ts'
 import type { Executor, Statement } from '../executor.ts'
 import type { PgExecutorOptions } from './options.ts'
 import { pgExecutor } from './pg-executor.ts'
-
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 10_000, interval: 10 })
 
 /** Ten times as impatient as the real one. */
 const hasty: Clock = { ...systemClock, after: (ms, fn) => systemClock.after(ms / 10, fn) }
@@ -63,12 +63,12 @@ describe('a connection that does not answer', () => {
     let slow: Promise<unknown> = Promise.resolve()
     await whileLocked(async () => {
       slow = executor.query(locked, [])
-      await until(async () => expect(await countOf(waiting)).toBe(1))
+      await eventually(async () => expect(await countOf(waiting)).toBe(1))
       expect(await executor.query(one, [])).toEqual([{ n: 1 }])
       expect(await countOf(all)).toBe(2)
     })
     expect(await slow).toEqual([{ n: 1 }])
-    await until(async () => expect(await countOf(all)).toBe(1))
+    await eventually(async () => expect(await countOf(all)).toBe(1))
   })
 
   test('makes no more connections than as many again', async () => {
@@ -77,7 +77,7 @@ describe('a connection that does not answer', () => {
     await whileLocked(async () => {
       slow.push(executor.query(locked, []).catch((error: unknown) => error))
       slow.push(executor.query(locked, []).catch((error: unknown) => error))
-      await until(async () => expect(await countOf(waiting)).toBe(2))
+      await eventually(async () => expect(await countOf(waiting)).toBe(2))
       await expect(executor.query({ ...one, timeoutMs: 10_000 }, [])).rejects.toMatchObject({
         code: 'HF_STORE_UNREACHABLE',
         message: 'No database connection came free within 10s: all 1 are in use.',
@@ -97,7 +97,7 @@ describe('a statement that nobody waits for long', () => {
     let slow: Promise<unknown> = Promise.resolve()
     await whileLocked(async () => {
       slow = executor.query(locked, [])
-      await until(async () => expect(await countOf(waiting)).toBe(1))
+      await eventually(async () => expect(await countOf(waiting)).toBe(1))
       await expect(executor.query(write, [])).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
       expect(await executor.query(one, [])).toEqual([{ n: 1 }])
       expect(await executor.query(sql('begun', 'select n from begun'), [])).toEqual([])
@@ -113,16 +113,18 @@ describe('transactions of handlers', () => {
   async function whileOpen(executor: Executor, count: number, work: () => Promise<void>): Promise<void> {
     let end = (): void => undefined
     const gate = new Promise<void>((resolve) => (end = resolve))
+    const news = new Signal()
     let open = 0
     const all = Array.from({ length: count }, () =>
       executor.transaction(async (tx) => {
         await tx.query(one, [])
         open++
+        news.notify()
         await gate
       }, ofHandler),
     )
     try {
-      await until(() => expect(open).toBe(count))
+      await news.until(() => open === count)
       await work()
     } finally {
       end()
@@ -137,7 +139,7 @@ describe('transactions of handlers', () => {
       expect(await executor.query(one, [])).toEqual([{ n: 1 }])
       expect(await countOf(all)).toBe(4)
     })
-    await until(async () => expect(await countOf(all)).toBe(1))
+    await eventually(async () => expect(await countOf(all)).toBe(1))
     await whileOpen(executor, 1, async () => expect(await countOf(all)).toBe(2))
   })
 
@@ -171,18 +173,18 @@ describe('transactions of handlers', () => {
 
   test('are cut off at the close', async () => {
     const executor = connect({ connections: 1 })
-    let open = false
+    const open = deferred()
     const running = executor
       .transaction(async (tx) => {
         await tx.query(one, [])
-        open = true
+        open.resolve()
         await new Promise(() => undefined)
       }, ofHandler)
       .catch((error: unknown) => error)
     void running
-    await until(() => expect(open).toBe(true))
+    await open.promise
     await executor.close()
-    await until(async () => expect(await countOf(all)).toBe(0))
+    await eventually(async () => expect(await countOf(all)).toBe(0))
     await expect(executor.transaction(() => Promise.resolve(), ofHandler)).rejects.toMatchObject({
       code: 'HF_CLOSED',
     })
