@@ -34,7 +34,7 @@ describe('S1: an acked enqueue is never lost', () => {
 
   test('a live job must not be pruned', () => {
     const story = new Story().enqueue('a')
-    // Were the state it starts from told truly, it would be an illegal move as well.
+    // If its starting state were reported correctly, it would also be an illegal move.
     story.move('a', 'prune', null, { from: 'completed' })
     expect(broken(story.end())).toEqual(['S1 a'])
   })

@@ -5,14 +5,14 @@ import { claimCall, LEASE_MS, settled, Story } from './testing/story.ts'
 const NOTHING = { kind: 'cycle', alive: true, settled: [], leases: [] } as const
 
 describe('L1: an orphan is recovered within lease + sweep + ε', () => {
-  /** One worker with a job on n1, the upkeep on n2 and n3, all quiet for long. */
+  /** One worker with a job on n1, upkeep on n2 and n3, and a long silence. */
   function quiet({ moves = true } = {}): Story {
     const story = new Story({ moves }).started('n1', { slots: 1 })
     story.started('n2', { upkeep: true, queues: [] }).started('n3', { upkeep: true, queues: [] })
     story.write({ type: 'phase', phase: 'healed' }).call(claimCall('w'), NOTHING)
     story.wait(60_000).register('w').enqueue('a')
     story.claim('w', ['a'])
-    // It has no room for more, so that nobody asks why it does not claim.
+    // It has no free slot, so the checker does not ask why it does not claim.
     return story.run('a', 'start')
   }
   const ALLOWED_MS = LEASE_MS + 200 + 100
@@ -122,7 +122,7 @@ describe('L1: an orphan is recovered within lease + sweep + ε', () => {
 })
 
 describe('L1: a lease that its worker was never told of is given back', () => {
-  /** A claim whose answer was lost, at a worker that goes on beating. */
+  /** A claim whose answer was lost, by a worker whose heartbeats continue. */
   function untold(): Story {
     const story = new Story().started('n1').started('n2', { upkeep: true, queues: [] })
     story.write({ type: 'phase', phase: 'healed' }).register('w').enqueue('a')
