@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- --store memory|postgres|redis …`, or `--features`: measures, prints tables, writes JSON (and a plot) into bench/results/, and
- * exits 1 where a bar is missed. Each run is in processes of its own; sides that are compared take turns, so that a noisy
+ * `npm run bench -- --store memory|sqlite|postgres|redis …`, or `--features`: measures, prints tables, writes JSON (and a plot) into
+ * bench/results/, and exits 1 where a bar is missed. Each run is in processes of its own; sides that are compared take turns, so that a noisy
  * machine hits both.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -14,11 +14,13 @@ import { plot } from './plot.ts'
 import { POSTGRES } from './postgres/contest.ts'
 import { REDIS } from './redis/contest.ts'
 import { printFigures, printTable, type Row } from './report.ts'
+import { SQLITE } from './sqlite/contest.ts'
 
 const USAGE = `usage: npm run bench -- --store memory [--rounds 5] [--seconds 10] [--json]
        npm run bench -- --store postgres [--peers graphile-worker,pg-boss,bullmq-pg] [--rounds 5] [--only drain,…]
                         [--against build] [--seconds 60] [--minutes 10] [--quick] [--profile folder] [--json]
        npm run bench -- --store redis [--peers bullmq,bee-queue] …as with postgres
+       npm run bench -- --store sqlite [--peers plainjob] …as with postgres
        npm run bench -- --features [--rounds 5] [--only memory,embedded,postgres,redis] [--json]
        npm run bench -- --big --store postgres|redis [--finished 10000000] [--waiting 1000000] [--against build] [--quick]`
 
@@ -57,7 +59,8 @@ else if (values.big) await big()
 else if (values.store === 'memory') await memory()
 else if (values.store === 'postgres') await contest('postgres', (options) => hold(POSTGRES, options))
 else if (values.store === 'redis') await contest('redis', (options) => hold(REDIS, options))
-else refuse('--store is memory, postgres or redis; or --features.')
+else if (values.store === 'sqlite') await contest('sqlite', (options) => hold(SQLITE, options))
+else refuse('--store is memory, sqlite, postgres or redis; or --features.')
 
 function refuse(why: string): void {
   say(`${why}\n${USAGE}`)

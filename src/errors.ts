@@ -4,80 +4,80 @@
  */
 import { parseDuration, type Duration } from './std/duration.ts'
 
-/** Code → what to do about it, unless the place that throws knows better. */
+/** The hint for each code, unless the place that throws gives a better one. */
 export const ERROR_HINTS = {
   HF_BAD_OPTION: 'Correct the named option; the message says what it accepts.',
   HF_BAD_STORE:
     "Use 'file:.holdfast', 'postgres://…', 'redis://…' or 'memory:', or pass a store object that implements the contract of holdfast/store.",
-  HF_BAD_JOB: 'Correct the job definition; the message says which part cannot work.',
-  HF_BAD_SCHEDULE: 'Correct the schedule; the message says which part cannot work.',
-  HF_SCHEDULE_TAKEN: 'Give the schedule an id of its own, or remove the other one first.',
-  HF_BAD_CURSOR: 'Pass the cursor exactly as an earlier page returned it, or none to begin at the start.',
+  HF_BAD_JOB: 'Correct the job definition; the message says which part is not valid.',
+  HF_BAD_SCHEDULE: 'Correct the schedule; the message says which part is not valid.',
+  HF_SCHEDULE_TAKEN: 'Give the schedule its own id, or remove the other one first.',
+  HF_BAD_CURSOR:
+    'Pass the cursor exactly as an earlier page returned it, or none to start from the beginning.',
   HF_BAD_FILTER:
-    'Say which dead letters are meant: by ids, queues, jobs, fingerprints, since or until; { all: true } for all.',
-  HF_NO_SCHEDULE: 'Somebody removed it; make it again with job.schedule().',
-  HF_BAD_EVENT: "Name events by parts of letters, digits, _ and -, with dots between: 'pull_request.merged'.",
+    'Say which dead letters you mean: by ids, queues, jobs, fingerprints, since or until; { all: true } means all.',
+  HF_NO_SCHEDULE: 'The schedule was removed; create it again with job.schedule().',
+  HF_BAD_EVENT: "Use parts of letters, digits, _ and -, separated by dots: 'pull_request.merged'.",
   HF_BAD_PATTERN:
-    "Use parts of letters, digits, _ and -, with dots between; '*' stands for one part, '**' at the end for one or more.",
+    "Use parts of letters, digits, _ and -, separated by dots; '*' matches one part, '**' at the end matches one or more.",
   HF_DUPLICATE_EVENT: 'Define each event once, and import it where it is published or subscribed to.',
   HF_TOO_MANY_SUBSCRIBERS:
-    'Unsubscribe those that are no more (hf.subscriptions), or let one subscriber publish on to the others.',
-  HF_DUPLICATE_JOB: 'Give each job a name of its own, or define it once and import it.',
+    'Remove subscriptions that are no longer needed (hf.subscriptions), or let one subscriber publish to the others.',
+  HF_DUPLICATE_JOB: 'Give each job its own name, or define it once and import it.',
   HF_UNKNOWN_QUEUE: 'Declare the queue in holdfast({ queues: { … } }), or correct its name.',
   HF_UNKNOWN_JOB: 'Register the job in this worker, or route it to a queue that this worker does not read.',
   HF_NO_HANDLER: 'Call contract.implement(run) in the worker process, or leave the contract out of `jobs`.',
   HF_NO_JOBS: 'Define at least one job with a handler: export const sendMail = hf.job({ … }).',
   HF_UNKNOWN_WORKER: "Define it first: hf.workers.define('mail', { queues: ['mail'] }).",
-  HF_DUPLICATE_WORKER: 'Give each worker a name of its own, or define it once.',
-  HF_DUPLICATE_CHECK: 'Give each check a name of its own, or remove the other one first.',
+  HF_DUPLICATE_WORKER: 'Give each worker its own name, or define it once.',
+  HF_DUPLICATE_CHECK: 'Give each check its own name, or remove the other one first.',
   HF_BAD_MODULE: 'Check the path and that the module loads on its own.',
   HF_INVALID_INPUT: 'Correct the input; the issues name the paths that the schema refused.',
   HF_INVALID_OUTPUT: "Correct the implementation, or the contract's `output`.",
   HF_NOT_JSON: 'Pass only what JSON can hold; the message names the path and what to pass instead.',
   HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it.',
   HF_PARTIAL_ENQUEUE:
-    'Everything else that was read is enqueued: correct the inputs listed in `failures` and enqueue those again, and all from `stoppedAt` on.',
+    'All other inputs that were read are enqueued. Correct the inputs listed in `failures` and enqueue them again, together with all from `stoppedAt` on.',
   HF_PARTIAL_PUBLISH:
-    'Every other event that was read is published: correct those listed in `failures` and publish them again, and all from `stoppedAt` on.',
+    'All other events that were read are published. Correct those listed in `failures` and publish them again, together with all from `stoppedAt` on.',
   HF_STORE_UNREACHABLE:
-    'Check that the store is running and reachable, then try again; an enqueue may have got through all the same.',
+    'Check that the store is running and reachable, then try again; the job may have been enqueued anyway.',
   HF_STORE_DENIED:
-    'Check user and password, and grant the rights that docs/stores.md lists; workers try again by themselves.',
+    'Check user and password, and grant the rights that docs/stores.md lists; workers retry by themselves.',
   HF_STORE_MISSING: 'Create the database that is missing, or correct its name in the URL of the store.',
-  HF_STORE_REFUSED: 'Change the value that the message names: the server can never store it as it is.',
-  HF_STORE_LOCKED: 'Close what has the database open in this process, or use one store for both.',
+  HF_STORE_REFUSED: 'Change the value that the message names: the server cannot store it.',
+  HF_STORE_LOCKED: 'Close the other connection to the database in this process, or use one store for both.',
   HF_STORE_FULL:
-    'Give the server more disk or memory, or keep finished jobs for less long; workers lose nothing and try again.',
+    'Give the server more disk or memory, or keep finished jobs for a shorter time; workers lose nothing and retry.',
   HF_STORE_DAMAGED:
     'Stop every process that uses the store and copy its directory before you do anything else; then restore a backup.',
   HF_STORE_EVICTS:
-    "Set maxmemory-policy to noeviction, or pass allowEviction: true to redisStore() where lost jobs don't matter.",
-  HF_INSIDE_TRANSACTION: 'Pass { tx } to what you call inside commit(), or make the call before or after it.',
+    "Set maxmemory-policy to noeviction, or pass allowEviction: true to redisStore() if lost jobs don't matter.",
+  HF_INSIDE_TRANSACTION: 'Pass { tx } to calls inside commit(), or make them before or after it.',
   HF_NO_TRANSACTIONS:
-    "Use a store that has them: PostgreSQL ('postgres://…'), or sqliteStore({ database }) on a database of yours. Or leave { tx } out, and enqueue after the commit.",
+    "Use a store with transactions: PostgreSQL ('postgres://…') or sqliteStore({ database }). Or leave { tx } out, and enqueue after the commit.",
   HF_STORE_CONTRACT: 'The store broke its contract; run the suite of holdfast/store/conformance against it.',
-  HF_SCHEMA_TOO_NEW: 'Deploy the version of Holdfast that made the schema, or a newer one.',
+  HF_SCHEMA_TOO_NEW: 'Deploy the version of Holdfast that created the schema, or a newer one.',
   HF_SCHEMA_MISSING: 'Run the SQL that `holdfast schema` prints, or leave `migrate: false` out.',
-  HF_SCHEMA_CLASH:
-    'Give Holdfast a schema of its own (`schema`), or another `prefix`, so that its names are free.',
+  HF_SCHEMA_CLASH: 'Give Holdfast its own schema (`schema`) or another `prefix`, so that its names are free.',
   HF_CLOSED: 'Create a new holdfast() after close(), or close it later.',
-  HF_JOB_NOT_FOUND: 'Check the id; finished jobs are forgotten after their retention time.',
+  HF_JOB_NOT_FOUND: 'Check the id; finished jobs are deleted after their retention time.',
   HF_JOB_FAILED:
-    'The job failed for good; `cause` has the last error. Enqueue it again once the reason is gone.',
-  HF_JOB_CANCELLED: 'Somebody cancelled the job; its reason is in the message.',
+    'The job failed for good; `cause` has the last error. Fix it, then replay the job or enqueue it again.',
+  HF_JOB_CANCELLED: 'The job was cancelled; the message has the reason, if one was given.',
   HF_RESULT_TIMEOUT: 'The job is not finished yet: wait longer with { timeout }, or look at handle.state().',
-  HF_RESULT_DROPPED: 'Return something smaller, such as a reference to where the result is kept.',
-  HF_EXPIRED: 'The job was given { expiresIn } and its time is over: replay it, or give it more.',
+  HF_RESULT_DROPPED: 'Return something smaller, such as a reference to the result.',
+  HF_EXPIRED: 'The time that { expiresIn } gave the job is over: replay the job, or give it more time.',
   HF_BATCH_RESULT:
-    'Return one result for each job of the batch, in order (an Error for one that failed), or nothing at all.',
+    'Return one result for each job of the batch, in order (an Error for a job that failed), or nothing.',
   HF_ATTEMPT_TIMEOUT: "Raise the job's `timeout`, or make the handler watch its signal and finish sooner.",
-  HF_ABORTED: 'The attempt was told to end; `why` says whether by shutdown, timeout, cancel or a lost lease.',
+  HF_ABORTED: 'The attempt was aborted; `why` is shutdown, timeout, cancelled or lease_lost.',
   HF_WORKER_LOST:
     'The worker died or was cut off while the job ran; look for crashes and out-of-memory kills.',
   HF_LEASE_LOST: 'Another worker has the message by now: drop this copy.',
   HF_COMMITTED: 'Call commit() once, at the end of the handler, and return what it resolves to.',
   HF_MESSAGE_SETTLED: 'Call ack() or nack() once for each message.',
-  HF_TEST_KIT: 'Create the test queue before anything uses the store, and one at a time.',
+  HF_TEST_KIT: 'Create the test queue before anything uses the store, and only one at a time.',
 } as const
 
 export type ErrorCode = keyof typeof ERROR_HINTS
@@ -99,19 +99,36 @@ export class HoldfastError extends Error {
   }
 }
 
-/** Whether the store will say the same until a person does something about it: worth another try, but not soon. */
+/** Whether the store will fail the same way until a person fixes it: worth a retry, but not soon. */
 export function isLasting(error: unknown): boolean {
   return (
     error instanceof HoldfastError && (error.code === 'HF_STORE_DENIED' || error.code === 'HF_STORE_MISSING')
   )
 }
 
-/** Whether the store refused a value in the call itself: the same call would be refused for ever. */
+/** Whether the store could not be reached, or did not answer in time. */
+export function isOutage(error: unknown): boolean {
+  return hasCode(error, 'HF_STORE_UNREACHABLE')
+}
+
+/**
+ * Whether the store as a whole cannot be used: it is away, full, missing or denies access (`store.down` and
+ * `store.unusable` tell of these), or it is closed.
+ */
+export function isStoreFailure(error: unknown): boolean {
+  return isOutage(error) || isLasting(error) || hasCode(error, 'HF_STORE_FULL') || hasCode(error, 'HF_CLOSED')
+}
+
+function hasCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof HoldfastError && error.code === code
+}
+
+/** Whether the store refused a value in the call: the same call will always be refused. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'HF_STORE_REFUSED'
 }
 
-/** Texts that others wrote end as they like; ours end as sentences do. */
+/** Ends a text that somebody else wrote with a full stop, as our sentences end. */
 function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`
 }
@@ -130,7 +147,7 @@ export class PartialEnqueueError extends HoldfastError {
   /** How many failed; `failures` lists the first 1,000 of them by index. */
   readonly failed: number
   readonly failures: readonly EnqueueFailure[]
-  /** Where reading stopped because the store failed: no input from this index on is enqueued. Null where all were read. */
+  /** Where reading stopped because the store failed: no input from this index on is enqueued. Null if all were read. */
   readonly stoppedAt: number | null
 
   constructor(
@@ -155,7 +172,7 @@ export class PartialPublishError extends HoldfastError {
   /** How many failed; `failures` lists the first 1,000 of them by index. */
   readonly failed: number
   readonly failures: readonly EnqueueFailure[]
-  /** Where reading stopped because the store failed: no event from this index on is published. Null where all were read. */
+  /** Where reading stopped because the store failed: no event from this index on is published. Null if all were read. */
   readonly stoppedAt: number | null
 
   constructor(
@@ -171,7 +188,7 @@ export class PartialPublishError extends HoldfastError {
   }
 }
 
-/** The first failure as an example, and where the reading stopped. */
+/** The first failure as an example, and where reading stopped. */
 function inFull(first: EnqueueFailure | undefined, stoppedAt: number | null): string {
   const example =
     first === undefined ? '' : ` First, at index ${first.index}: ${sentence(first.error.message)}`
@@ -180,12 +197,12 @@ function inFull(first: EnqueueFailure | undefined, stoppedAt: number | null): st
 }
 
 export interface InputIssue {
-  /** Dotted path into the input; empty where the input as a whole is meant. */
+  /** Dotted path into the input; empty for the input as a whole. */
   readonly path: string
   readonly message: string
 }
 
-/** The schema of a job or an event refused an input, at the enqueue or (after a deploy) before the handler. */
+/** The schema of a job or an event refused an input: when it was enqueued or, after a deploy, before the handler. */
 export class InvalidInputError extends HoldfastError {
   override readonly name = 'InvalidInputError'
   readonly issues: readonly InputIssue[]
@@ -205,16 +222,16 @@ export class InvalidInputError extends HoldfastError {
   }
 }
 
-/** Why a running attempt was told to end. */
+/** Why a running attempt was aborted. */
 export type AbortWhy = 'shutdown' | 'timeout' | 'lease_lost' | 'cancelled'
 
-/** Why a handler's signal was aborted; null where it was not, or by somebody else. */
+/** Why Holdfast aborted a handler's signal; null if it did not. */
 export function whyAborted(signal: AbortSignal): AbortWhy | null {
   const reason: unknown = signal.reason
   return reason instanceof Aborted ? reason.why : null
 }
 
-/** The `reason` of the signal that a handler gets. */
+/** The `reason` of a handler's signal. */
 export class Aborted extends HoldfastError {
   override readonly name = 'Aborted'
   readonly why: AbortWhy
@@ -225,14 +242,14 @@ export class Aborted extends HoldfastError {
   }
 }
 
-// ── what a handler throws to say what its failure means ──────────────────────────────────────────────────────────
+// ── errors that a handler throws to say what its failure means ──────────────────────────────────────────────────────────
 
-/** Retrying cannot help: straight to the dead letters. */
+/** A failure that a retry cannot help: the job becomes a dead letter at once. */
 export class Fatal extends Error {
   override readonly name = 'Fatal'
 }
 
-/** A failure that knows when trying again makes sense; uses an attempt. */
+/** A failure with a retry delay of its own. It uses an attempt. */
 export class RetryIn extends Error {
   override readonly name = 'RetryIn'
   readonly delay: Duration
@@ -243,7 +260,7 @@ export class RetryIn extends Error {
   }
 }
 
-/** Something this job needs is known to be down: parked for a while, without using an attempt. */
+/** A dependency of the job is down: the job is parked for a while, without using an attempt. */
 export class DependencyDown extends Error {
   override readonly name = 'DependencyDown'
   readonly dependency: string
@@ -260,7 +277,7 @@ export class DependencyDown extends Error {
   }
 }
 
-/** Thrown in the handler's place, so that a misspelt delay is seen, and the job is retried by its policy. */
+/** Refuses an invalid delay where the handler gives it, so that the mistake shows; the job is then retried by its policy. */
 function readDelay(delay: Duration, what: string): Duration {
   const ms = parseDuration(delay)
   if (ms !== undefined && ms >= 0) return delay
@@ -268,12 +285,12 @@ function readDelay(delay: Duration, what: string): Duration {
     'HF_BAD_OPTION',
     `${what} was given ${JSON.stringify(delay)}, which is not a delay.`,
     {
-      hint: "Use milliseconds or a text such as '250ms', '30s', '5m', '2h', '7d'.",
+      hint: "Use milliseconds or a string such as '250ms', '30s', '5m', '2h', '7d'.",
     },
   )
 }
 
-/** Memory, disk, file handles or a quota ran out: backed off further than a plain failure, and the worker slows down. */
+/** Memory, disk, file handles or a quota ran out: the job backs off for longer, and its worker slows down. */
 export class ResourcesExhausted extends Error {
   override readonly name = 'ResourcesExhausted'
 }

@@ -300,10 +300,9 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   async #setPaused(queue: string, paused: boolean): Promise<void> {
-    const { connection, localWorkers, queues } = this.#hub.core
+    const { store, localWorkers, queues } = this.#hub.core
     const name = readQueue(queue, queues.names)
-    const doing = `${paused ? 'pause' : 'resume'} queue "${name}"`
-    await connection.persist(doing, (store) => store.admin.setPaused(name, paused))
+    await store.setPaused(name, paused)
     if (paused) localWorkers.paused(name)
   }
 
@@ -320,8 +319,8 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   async queues(): Promise<readonly QueueStatus[]> {
-    const { connection, queues } = this.#hub.core
-    const known = await connection.call('count jobs', (store) => store.admin.queues())
+    const { store, queues } = this.#hub.core
+    const known = await store.queues()
     const untouched = queues.names.filter((name) => known.every((status) => status.queue !== name))
     return [...known, ...untouched.map(emptyQueue)].sort((a, b) => (a.queue < b.queue ? -1 : 1))
   }

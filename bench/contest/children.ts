@@ -17,6 +17,8 @@ export interface ChildProgram {
   readonly flags: readonly string[]
   /** The path of its code. */
   readonly main: string
+  /** Variables of its environment, besides those that all have. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 interface Pending {
@@ -34,12 +36,12 @@ export class Child {
   readonly #ended: Promise<void>
   #nextId = 0
 
-  constructor({ node, flags, main }: ChildProgram, config: ChildConfig) {
+  constructor({ node, flags, main, env = {} }: ChildProgram, config: ChildConfig) {
     this.#name = config.contender
     this.#process = fork(main, [JSON.stringify(config)], {
       execPath: node,
       execArgv: [...flags],
-      env: childEnvironment(),
+      env: { ...childEnvironment(), ...env },
       // What they print is no result.
       stdio: ['ignore', 2, 2, 'ipc'],
     })

@@ -8,7 +8,7 @@ import { judge, type Bar } from './bars.ts'
 import { entriesOf, type FigureKinds } from './figures.ts'
 import { Measured, type MeasuredRow } from './measured.ts'
 import { otherBuild } from './other-build.ts'
-import { isHoldfast, OTHER, type Contender } from './protocol.ts'
+import { OTHER, type Contender } from './protocol.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 import type { ContestServer } from './server.ts'
 import type { CommonSizes } from './sizes.ts'
@@ -24,10 +24,14 @@ export interface Contest<
   readonly peers: readonly Peer[]
   /** How each contender is set up, for the record. */
   readonly settings: Readonly<Record<'holdfast' | Peer, object>>
+  /** Set-ups of Holdfast besides its own. */
+  readonly variants?: readonly Contender<never>[]
   /** Part of a backlog for those who are too slow for all of it. */
   readonly shares?: Partial<Readonly<Record<Peer, number>>>
   readonly serverSettings: object
-  readonly startServer: () => Promise<Server>
+  /** What else the packages of the bench need, for the Node that the contenders run on. */
+  readonly prepare?: (node: string, peers: readonly Peer[], say: (text: string) => void) => void
+  readonly startServer: (node: string) => Promise<Server>
   /** The path of what its children run. */
   readonly main: string
   /** In the order of the tables. */
@@ -88,15 +92,14 @@ export async function hold<
   if (typeof scenarios === 'string') return scenarios
   const other = options.against === undefined ? undefined : otherBuild(options.against)
   const node = install(say)
-  const server = await contest.startServer()
+  contest.prepare?.(node, peers, say)
+  const server = await contest.startServer(node)
   try {
-    const builds = new Map<Contender, string>([['holdfast', BUILT]])
-    if (other !== undefined) builds.set(OTHER, other)
-    const measured = new Measured(
-      contest.figures,
-      other === undefined ? ['holdfast'] : ['holdfast', OTHER],
-      peers,
+    const builds = new Map<Contender, string>(
+      (['holdfast', ...(contest.variants ?? [])] as const).map((who) => [who, BUILT]),
     )
+    if (other !== undefined) builds.set(OTHER, other)
+    const measured = new Measured(contest.figures, [...builds.keys()] as Contender<never>[], peers)
     const failures: string[] = []
     const notes: string[] = []
     const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
@@ -151,7 +154,8 @@ async function turn<
 >({ round, scenario, measured, notes, say, ...parts }: Turn<Figure, Peer, Server, Sizes>): Promise<string[]> {
   const { peers } = scenario
   const contenders = measured.contenders.filter(
-    (who) => isHoldfast(who) || (typeof peers === 'boolean' ? peers : peers.includes(who)),
+    (who) =>
+      who === 'holdfast' || who === OTHER || (typeof peers === 'boolean' ? peers : peers.includes(who)),
   )
   const failures: string[] = []
   for (const contender of contenders) {

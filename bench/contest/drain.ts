@@ -11,6 +11,8 @@ export interface Drained {
   readonly clientMicros: number
   /** Written to the server's log a job. */
   readonly logBytes: number
+  /** Part of the jobs that the process with the fewest of them ran. */
+  readonly leastShare: number
 }
 
 export interface DrainOptions {
@@ -35,6 +37,7 @@ export async function drain(stage: Stage, options: DrainOptions): Promise<Draine
     serverMicros: (after.serverMicros - before.serverMicros) / jobs,
     clientMicros: (after.clientMicros - before.clientMicros) / jobs,
     logBytes: (after.logBytes - before.logBytes) / jobs,
+    leastShare: Math.min(...results.map(({ started }) => started)) / jobs,
   }
 }
 
@@ -56,6 +59,8 @@ export async function fill(
 ): Promise<void> {
   const producer = await stage.child(options.config)
   await producer.call('enqueueMany', { jobs, bytes: options.bytes ?? SMALL_BYTES })
+  // An embedded store would be recovered by the next process that opens it.
+  await producer.call('close')
   await producer.dispose()
   await stage.server.calmDown(stage.url)
 }

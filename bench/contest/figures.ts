@@ -42,6 +42,13 @@ export const THROUGHPUT = {
   ...drainKinds('history', 'drain, history kept, 1 process'),
 } as const satisfies Record<string, FigureKind>
 
+export const HISTORY = {
+  ...drainKinds('history1k', 'drain, history kept, payloads of 1 KB'),
+  ...drainKinds('history8k', 'drain, history kept, payloads of 8 KB'),
+} as const satisfies Record<string, FigureKind>
+
+export const ONE_SLOT = { slot1: rate('drain, 1 slot') } as const satisfies Record<string, FigureKind>
+
 export const BACKLOG = {
   ...drainKinds('payload8k', 'drain, payloads of 8 KB'),
   few: micros('CPU a job, 10 k waiting (enqueue and drain)'),

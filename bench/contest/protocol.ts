@@ -6,11 +6,14 @@ export type Aim = 'throughput' | 'latency'
 /** Another build of Holdfast that `--against` names, for example of the commit before. */
 export const OTHER = 'holdfast@other'
 
-/** Holdfast as built now, another build of it, or a peer. */
-export type Contender<Peer extends string = string> = 'holdfast' | typeof OTHER | Peer
+/** The embedded store with `durability: 'normal'`. */
+export const UNSYNCED = 'holdfast@normal'
+
+/** Holdfast as built now, the same set up otherwise, another build of it, or a peer. */
+export type Contender<Peer extends string = string> = 'holdfast' | typeof UNSYNCED | typeof OTHER | Peer
 
 export function isHoldfast(contender: Contender): boolean {
-  return contender === 'holdfast' || contender === OTHER
+  return contender === 'holdfast' || contender === UNSYNCED || contender === OTHER
 }
 
 /** What a child is started with. */
@@ -104,6 +107,8 @@ export interface Calls {
   startSteady(what: { readonly perSecond: number; readonly bytes: number }): void
   /** Ends either kind of pacing; returns how many were enqueued. */
   stopPacing(): number
+  /** Starts a worker and enqueues a job; returns when that was completed. Needs no `open`. */
+  runFirstJob(): number
   startWork(work: Work): void
   stopWork(): WorkResult
   /** Forgets what it answers. */

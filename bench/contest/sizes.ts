@@ -14,6 +14,16 @@ export interface CommonSizes {
   readonly waiting5ms: number
 }
 
+/** Of the scenarios that some stores have in common. */
+export interface HistorySizes {
+  readonly history1k: number
+  readonly history8k: number
+}
+
+export interface OneSlotSizes {
+  readonly slot1: number
+}
+
 export const COMMON_FULL = {
   bulk: 200_000,
   drain: 300_000,

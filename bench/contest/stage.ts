@@ -70,14 +70,24 @@ export class Stage<Server extends ContestServer = ContestServer, Sizes extends C
     this.#parts.note(text)
   }
 
+  /** The `index.js` of the contender, if that is Holdfast. */
+  get build(): string {
+    return this.#parts.builds.get(this.contender) ?? ''
+  }
+
   /** A process of the contender, with its schema made. */
-  async child(config: Partial<ChildConfig> = {}): Promise<Child> {
-    const { contender, url } = this
-    const build = this.#parts.builds.get(contender) ?? ''
-    const given = { contender, url, aim: 'throughput', history: false, build, ...config } as const
-    const child = new Child(this.#parts.program, given)
-    this.#children.add(child)
+  async child(config: Partial<ChildConfig> = {}, program: Partial<ChildProgram> = {}): Promise<Child> {
+    const child = this.newChild(config, program)
     await child.call('open')
+    return child
+  }
+
+  /** A process of the contender that has opened nothing. */
+  newChild(config: Partial<ChildConfig> = {}, program: Partial<ChildProgram> = {}): Child {
+    const { contender, url, build } = this
+    const given = { contender, url, aim: 'throughput', history: false, build, ...config } as const
+    const child = new Child({ ...this.#parts.program, ...program }, given)
+    this.#children.add(child)
     return child
   }
 

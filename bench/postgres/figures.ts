@@ -2,6 +2,7 @@ import {
   BACKLOG,
   bytes,
   drainKinds,
+  HISTORY,
   LATENCY,
   micros,
   millis,
@@ -65,8 +66,7 @@ function pressureKinds<Name extends string>(
 export const FIGURES = {
   ...THROUGHPUT,
   ...drainKinds('history2', 'drain, history kept, 2 processes'),
-  ...drainKinds('history1k', 'drain, history kept, payloads of 1 KB'),
-  ...drainKinds('history8k', 'drain, history kept, payloads of 8 KB'),
+  ...HISTORY,
   ...LATENCY,
   ...drainKinds('payload1k', 'drain, payloads of 1 KB'),
   ...BACKLOG,

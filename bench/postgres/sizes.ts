@@ -1,12 +1,10 @@
 import type { WantedSizes } from '../contest/contest.ts'
-import { COMMON_FULL, COMMON_QUICK, type CommonSizes } from '../contest/sizes.ts'
+import { COMMON_FULL, COMMON_QUICK, type CommonSizes, type HistorySizes } from '../contest/sizes.ts'
 
-export interface PostgresSizes extends CommonSizes {
+export interface PostgresSizes extends CommonSizes, HistorySizes {
   readonly payload1k: number
   readonly scheduled: number
   readonly oldTransaction: number
-  readonly history1k: number
-  readonly history8k: number
   /** How long a load lasts on a fresh server. */
   readonly loadSeconds: number
   /** Jobs that have gone through a server that is fresh no more. */

@@ -3,7 +3,7 @@ import {
   bytes,
   LATENCY,
   megabytes,
-  rate,
+  ONE_SLOT,
   THROUGHPUT,
   WORKER,
   type FigureKind,
@@ -11,7 +11,7 @@ import {
 
 export const FIGURES = {
   ...THROUGHPUT,
-  slot1: rate('drain, 1 slot'),
+  ...ONE_SLOT,
   ...LATENCY,
   ...BACKLOG,
   ...WORKER,

@@ -1,7 +1,6 @@
-import { COMMON_FULL, COMMON_QUICK, type CommonSizes } from '../contest/sizes.ts'
+import { COMMON_FULL, COMMON_QUICK, type CommonSizes, type OneSlotSizes } from '../contest/sizes.ts'
 
-export interface RedisSizes extends CommonSizes {
-  readonly slot1: number
+export interface RedisSizes extends CommonSizes, OneSlotSizes {
   readonly memory: number
 }
 

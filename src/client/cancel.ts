@@ -7,7 +7,7 @@
  */
 import type { JobId } from '../job/ids.ts'
 import { sleep } from '../std/clock.ts'
-import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
+import { LONGEST_START_MS, START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 
 /**
@@ -26,25 +26,18 @@ export async function cancelJob(
   id: JobId,
   reason: string | null,
 ): Promise<CancelResult | 'missing'> {
-  let tries = 0
-  const ask = (): Promise<CancelAnswer> =>
-    core.connection.persist(`cancel job ${id}`, (store) => {
-      tries++
-      return store.admin.cancel(id, reason)
-    })
-  const answer = await ask()
+  const answer = await core.store.cancel(id, reason)
   switch (answer) {
     case 'cancelled':
     case 'missing':
       return answer
     case 'final':
-      // The answer to an earlier try may have been lost.
-      return tries > 1 ? endOf(core, id) : 'too_late'
+      return 'too_late'
     case 'requested':
     case 'heard': {
       const here = core.localWorkers.cancelled(id, reason)
       if (here === 'running' || answer === 'heard') return 'requested'
-      const ended = await untilHeard(core, ask)
+      const ended = await untilHeard(core, id, reason)
       if (ended === 'final') return endOf(core, id)
       // It was not there any more: nothing is kept of jobs that end.
       if (ended === 'missing') return here === 'dropped' ? 'cancelled' : 'too_late'
@@ -53,9 +46,9 @@ export async function cancelJob(
   }
 }
 
-/** Until the job is settled or its worker has reported the cancel; null if neither happened and no worker starts it any more. */
-async function untilHeard(core: Core, ask: () => Promise<CancelAnswer>): Promise<CancelAnswer | null> {
-  const { clock, connection } = core
+/** Asks until the job is settled or its worker has reported the cancel; null if no worker starts the job any more. */
+async function untilHeard(core: Core, id: JobId, reason: string | null): Promise<CancelAnswer | null> {
+  const { clock, connection, store } = core
   const begunMs = clock.monotonicMs()
   let waitMs = START_WITHIN_MS
   let isLongest = false
@@ -67,10 +60,10 @@ async function untilHeard(core: Core, ask: () => Promise<CancelAnswer>): Promise
       waitMs = await longestStartMs(core)
       continue
     }
-    // Cut short by a close, which the next call then tells.
+    // A close cuts this short; the next call then says so.
     await sleep(clock, Math.min(pauseMs, leftMs), connection.closing).catch(() => undefined)
     try {
-      const answer = await ask()
+      const answer = await store.askCancel(id, reason, leftMs)
       if (answer !== 'requested') return answer
     } catch (error) {
       // The cancel is written. If the store cannot be asked any more, the time that workers have has to pass.
@@ -80,9 +73,9 @@ async function untilHeard(core: Core, ask: () => Promise<CancelAnswer>): Promise
 }
 
 /** How long any worker takes to start a job: some say that they are slow. */
-async function longestStartMs({ connection }: Core): Promise<number> {
+async function longestStartMs({ store }: Core): Promise<number> {
   try {
-    const notes = await connection.call('find slow workers', (store) => store.notes.list(SLOW_WORKER))
+    const notes = await store.slowWorkers()
     const toldMs = notes.map(({ text }) => Number(text)).filter((ms) => ms <= LONGEST_START_MS)
     return Math.max(START_WITHIN_MS, ...toldMs)
   } catch {
@@ -91,7 +84,7 @@ async function longestStartMs({ connection }: Core): Promise<number> {
 }
 
 /** What became of a job that ended while its cancel was under way. */
-async function endOf({ connection }: Core, id: JobId): Promise<CancelResult> {
-  const record = await connection.persist(`read job ${id}`, (store) => store.admin.get(id))
+async function endOf({ store }: Core, id: JobId): Promise<CancelResult> {
+  const record = await store.job(id)
   return record?.state === 'cancelled' ? 'cancelled' : 'too_late'
 }

@@ -16,8 +16,6 @@ import { mergeGroups } from '../stores/dead-groups.ts'
 import {
   MAX_BATCH,
   MAX_SCAN,
-  type BulkAction,
-  type ChangeAnswer,
   type DeadGroupPage,
   type JobFilter,
   type JobPage,
@@ -25,6 +23,7 @@ import {
 } from '../stores/store.ts'
 
 import type { Core } from '../core/core.ts'
+import type { Changed } from '../core/store-client.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { refuseUnknown } from '../core/settings.ts'
 
@@ -169,11 +168,12 @@ export function deadLetters(core: Core, define: DefineJob): DeadLetters {
     groups: (filter = {}) => groupsOf(core, readFilter(filter)),
     async replay(which, { input, ...options } = {}) {
       const filter = readChoice(which)
-      if (input === undefined) return changeAll(core, filter, { type: 'replay' }, options)
+      if (input === undefined) return stepByStep((after) => core.store.replay(filter, after), options)
       return replayWith(core, filter, input, options)
     },
     async discard(which, options = {}) {
-      return changeAll(core, readChoice(which), { type: 'discard' }, options)
+      const filter = readChoice(which)
+      return stepByStep((after) => core.store.discard(filter, after), options)
     },
     handle(run, options = {}) {
       if (typeof run !== 'function') throw bad('The handler of dead letters is not a function.')
@@ -195,7 +195,7 @@ export function deadLetters(core: Core, define: DefineJob): DeadLetters {
 // ── reading ──────────────────────────────────────────────────────────────────
 
 async function readLetter(core: Core, id: string): Promise<DeadLetter | null> {
-  const record = await core.connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
+  const record = await core.store.job(id as JobId)
   return record?.state === 'dead' ? letterOf(record) : null
 }
 
@@ -222,11 +222,8 @@ async function listPage(core: Core, query: ListQuery): Promise<Pick<JobPage, 'jo
   let looked = 0
   let { after } = query
   do {
-    const from = after
     const limit = query.limit - jobs.length
-    const page = await core.connection.persist('list dead letters', (store) =>
-      store.admin.list({ ...query, limit, after: from }),
-    )
+    const page = await core.store.jobs({ ...query, limit, after })
     jobs.push(...page.jobs)
     looked += page.looked
     after = page.next
@@ -238,10 +235,7 @@ async function groupsOf(core: Core, filter: JobFilter): Promise<DeadLetterGroup[
   let groups: ReturnType<typeof mergeGroups> = []
   let after: JobId | null = null
   do {
-    const from: JobId | null = after
-    const page: DeadGroupPage = await core.connection.persist('group dead letters', (store) =>
-      store.admin.deadGroups(filter, MAX_BATCH, from),
-    )
+    const page: DeadGroupPage = await core.store.deadGroups(filter, after)
     groups = mergeGroups([...groups, ...page.groups])
     after = page.next
   } while (after !== null)
@@ -255,21 +249,6 @@ async function groupsOf(core: Core, filter: JobFilter): Promise<DeadLetterGroup[
 
 // ── changing ─────────────────────────────────────────────────────────────────
 
-type Step = Pick<ChangeAnswer, 'changed' | 'skipped' | 'next'>
-
-async function changeAll(
-  core: Core,
-  filter: JobFilter,
-  action: BulkAction,
-  options: BulkOptions,
-): Promise<BulkProgress> {
-  const step = (after: JobId | null): Promise<Step> =>
-    core.connection.persist(`${action.type} dead letters`, (store) =>
-      store.admin.change(filter, action, MAX_BATCH, after),
-    )
-  return stepByStep(step, options)
-}
-
 /** One at a time, since each has an input of its own. A step goes the way of the list: from the newest on. */
 async function replayWith(
   core: Core,
@@ -278,16 +257,12 @@ async function replayWith(
   options: BulkOptions,
 ): Promise<BulkProgress> {
   const make = typeof input === 'function' ? (input as (letter: DeadLetter) => unknown) : (): unknown => input
-  const step = async (after: JobId | null): Promise<Step> => {
-    const query = { ...filter, limit: MAPPED_AT_ONCE, after }
-    const page = await core.connection.persist('list dead letters', (store) => store.admin.list(query))
+  const step = async (after: JobId | null): Promise<Changed> => {
+    const page = await core.store.jobs({ ...filter, limit: MAPPED_AT_ONCE, after })
     let changed = 0
     for (const job of page.jobs) {
       const payload = await newPayload(core, job.name, await make(letterOf(job as DeadJob)))
-      const answer = await core.connection.persist(`replay job ${job.id}`, (store) =>
-        store.admin.change({ ids: [job.id], states: ['dead'] }, { type: 'replay', payload }, 1, null),
-      )
-      changed += answer.changed
+      if (await core.store.replayWith(job.id, payload)) changed++
     }
     return { changed, skipped: page.jobs.length - changed, next: page.next }
   }
@@ -301,7 +276,7 @@ async function newPayload(core: Core, name: string, input: unknown): Promise<str
 }
 
 async function stepByStep(
-  step: (after: JobId | null) => Promise<Step>,
+  step: (after: JobId | null) => Promise<Changed>,
   { onProgress, signal, from }: BulkOptions,
 ): Promise<BulkProgress> {
   let progress: BulkProgress = { changed: 0, skipped: 0, cursor: from ?? null }

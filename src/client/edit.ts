@@ -20,11 +20,10 @@ export async function editJob(
 ): Promise<boolean> {
   refuseUnknown(changes, FIELDS, 'edit()')
   const { name } = definition
-  const { connection } = core
-  const record = await connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
+  const record = await core.store.job(id as JobId)
   if (record?.name !== name) throw notFound(name, id)
   const edit = await readEdit(core, definition, record.queue, changes)
-  const answer = await connection.persist(`edit job ${id}`, (store) => store.admin.edit(record.id, edit))
+  const answer = await core.store.edit(record, edit)
   if (answer === 'missing') throw notFound(name, id)
   return answer === 'edited'
 }

@@ -11,8 +11,8 @@ import type { NewJob } from '../job/record.ts'
 import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
-import { formatDuration } from '../std/duration.ts'
-import { MAX_BATCH, type EnqueueAnswer, type Transactions } from '../stores/store.ts'
+import type { Deadline } from '../std/deadline.ts'
+import { MAX_BATCH, type EnqueueAnswer } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 import { currentJob } from '../core/current-job.ts'
 import { Failures } from './failures.ts'
@@ -37,12 +37,13 @@ export class Enqueuer {
   constructor(core: Core) {
     this.#core = core
     this.#batcher = new Batcher({
-      send: (jobs) => this.#flushEach(jobs),
+      send: (jobs, deadline) => this.#flushEach(jobs, deadline),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_FLUSHES_IN_FLIGHT,
       clock: () => core.clock,
-      patienceMs: core.settings.timeoutMs,
-      late: (job) => this.#late(job),
+      timeoutMs: core.settings.timeoutMs,
+      late: ({ name }, lastError) =>
+        core.store.late(`enqueue job "${name}"`, core.settings.timeoutMs, lastError),
     })
   }
 
@@ -56,37 +57,19 @@ export class Enqueuer {
   }
 
   async #oneIn(tx: unknown, item: EnqueueItem): Promise<EnqueueAnswer> {
-    this.transactions()
-    const [answer] = await this.#flushIn(tx, [await this.#prepare(item)])
+    this.#core.store.transactions()
+    const [answer] = await this.#core.store.enqueueIn(tx, [await this.#prepare(item)])
     return answer as EnqueueAnswer
   }
 
   /** In a transaction of the caller's, whose library takes no asynchronous function. */
   oneSync(item: EnqueueItem, tx: unknown): EnqueueAnswer {
-    const { connection, ids } = this.#core
-    const { name } = item.definition
-    const transactions = this.transactions()
-    const enqueue = transactions.enqueueSync?.bind(transactions)
-    if (enqueue === undefined) throw notSynchronous(connection.store.kind)
+    const enqueue = this.#core.store.enqueueSync()
     const job = this.#prepare(item)
-    if (job instanceof Promise) {
-      // What it comes to is of no interest any more.
-      job.catch(() => undefined)
-      throw asynchronousSchema(name)
-    }
-    const flush = { id: ids.flush(), jobs: [job] }
-    const answers = connection.lendSync(`enqueue job "${name}"`, () => enqueue(tx, flush))
-    refuseCount(answers.length, 1)
-    return answers[0] as EnqueueAnswer
-  }
-
-  #late({ name }: NewJob): HoldfastError {
-    const { connection, settings } = this.#core
-    const after = formatDuration(settings.timeoutMs)
-    return new HoldfastError(
-      'HF_STORE_UNREACHABLE',
-      `The ${connection.store.kind} store did not answer within ${after}: could not enqueue job "${name}".`,
-    )
+    if (!(job instanceof Promise)) return enqueue(tx, job)
+    // What it comes to is of no interest any more.
+    job.catch(() => undefined)
+    throw asynchronousSchema(item.definition.name)
   }
 
   /** A job as it would be enqueued, but for its schedule to do so: it takes nothing over from the job that runs here. */
@@ -100,19 +83,9 @@ export class Enqueuer {
     return this.#batcher.add(job)
   }
 
-  /** Writes jobs that are made already, in one step. @default timeoutMs is that of any enqueue */
-  write(jobs: readonly NewJob[], timeoutMs?: number): Promise<readonly EnqueueAnswer[]> {
-    return this.#flush(jobs, timeoutMs)
-  }
-
-  /** The same in a transaction of the caller's. */
-  writeIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
-    return this.#flushIn(tx, jobs)
-  }
-
   /** All in one step: if one of them is refused, nothing is written. */
   async together(items: readonly EnqueueItem[], tx?: unknown): Promise<readonly EnqueueAnswer[]> {
-    if (tx !== undefined) this.transactions()
+    if (tx !== undefined) this.#core.store.transactions()
     if (items.length === 0) return []
     if (items.length > MAX_BATCH) {
       throw new HoldfastError('HF_BAD_OPTION', `${items.length} jobs are too many for one step.`, {
@@ -120,7 +93,7 @@ export class Enqueuer {
       })
     }
     const jobs = await Promise.all(items.map(async (item) => this.#prepare(item)))
-    return tx === undefined ? this.#flush(jobs) : this.#flushIn(tx, jobs)
+    return tx === undefined ? this.write(jobs) : this.#core.store.enqueueIn(tx, jobs)
   }
 
   /**
@@ -137,7 +110,7 @@ export class Enqueuer {
     tx?: unknown,
   ): Promise<ManyCounts> {
     if (tx === undefined) this.#core.connection.insideCommit.refuse(`enqueue jobs "${definition.name}"`)
-    else this.transactions()
+    else this.#core.store.transactions()
     this.#refuseOptions(definition, options)
     const tally = new Tally(onEnqueued)
     const batches = this.#batches(definition, inputs, options, tally)
@@ -189,7 +162,7 @@ export class Enqueuer {
   /** One after the other: a transaction has one connection. What its database raises ends it, and is told as it is. */
   async #flushAllIn(tx: unknown, batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
     for await (const batch of batches) {
-      const answers = await this.#flushIn(
+      const answers = await this.#core.store.enqueueIn(
         tx,
         batch.map(({ job }) => job),
       )
@@ -224,9 +197,9 @@ export class Enqueuer {
   }
 
   #seal({ definition, input, options }: EnqueueItem): NewJob {
-    const { ids, queues } = this.#core
+    const { ids, queues, instrumentation } = this.#core
     const payload = encodePayload(input, definition.name)
-    const inherited = currentJob.getStore()?.inherited
+    const { inherited } = instrumentation
     return newJob({ id: ids.job(), definition, input, payload, options, queues, inherited })
   }
 
@@ -234,69 +207,31 @@ export class Enqueuer {
    * Jobs that only travel together: if the store refuses a value of one, the others are enqueued without it. Never
    * rejects; answers each job, or says why it was not enqueued.
    */
-  async #flushEach(jobs: readonly NewJob[]): Promise<readonly (EnqueueAnswer | Error)[]> {
+  async #flushEach(
+    jobs: readonly NewJob[],
+    deadline?: Deadline,
+  ): Promise<readonly (EnqueueAnswer | Error)[]> {
     try {
-      return await this.#flush(jobs)
+      return await this.write(jobs, deadline)
     } catch (error) {
       if (!isRefusal(error) || jobs.length === 1) return jobs.map(() => toError(error))
       const middle = Math.ceil(jobs.length / 2)
-      const before = await this.#flushEach(jobs.slice(0, middle))
-      return [...before, ...(await this.#flushEach(jobs.slice(middle)))]
+      const before = await this.#flushEach(jobs.slice(0, middle), deadline)
+      return [...before, ...(await this.#flushEach(jobs.slice(middle), deadline))]
     }
   }
 
-  async #flush(jobs: readonly NewJob[], timeoutMs?: number): Promise<readonly EnqueueAnswer[]> {
-    const { connection, ids, events } = this.#core
-    const flush = { id: ids.flush(), jobs }
-    const doing = `enqueue ${describe(jobs)}`
-    const answers = await connection.persist(doing, (store) => store.enqueue(flush), timeoutMs)
-    refuseCount(answers.length, jobs.length)
-    if (events.has('job.enqueued')) {
-      jobs.forEach(({ name, queue }, index) => {
-        const { id, outcome } = answers[index] as EnqueueAnswer
-        events.emit('job.enqueued', { id, job: name, queue, duplicate: outcome !== 'inserted' })
-      })
-    }
-    return answers
+  /** Writes jobs that are made already, in one step. */
+  write(jobs: readonly NewJob[], deadline?: Deadline): Promise<readonly EnqueueAnswer[]> {
+    const { store, instrumentation } = this.#core
+    return instrumentation.aroundEnqueue(jobs, () => store.enqueue(jobs, deadline))
   }
-
-  /** Without a word to listeners: whether there will be such a job is for the caller to say, by its commit. */
-  async #flushIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
-    const { connection, ids } = this.#core
-    const transactions = this.transactions()
-    const flush = { id: ids.flush(), jobs }
-    const answers = await connection.lend(`enqueue ${describe(jobs)}`, () => transactions.enqueue(tx, flush))
-    refuseCount(answers.length, jobs.length)
-    return answers
-  }
-
-  /** Refuses `{ tx }` where there is nothing to do it in. */
-  transactions(): Transactions {
-    const { kind, transactions } = this.#core.connection.store
-    if (transactions !== undefined) return transactions
-    throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
-  }
-}
-
-function notSynchronous(kind: string): HoldfastError {
-  return new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store cannot enqueue without a promise.`, {
-    hint: 'Use await job.enqueue(input, { tx }), or sqliteStore({ database }), which can.',
-  })
 }
 
 function asynchronousSchema(name: string): HoldfastError {
   return new HoldfastError('HF_BAD_OPTION', `The schema of job "${name}" validates asynchronously.`, {
     hint: 'Make its validation synchronous, or use await job.enqueue(input, { tx }).',
   })
-}
-
-function refuseCount(answered: number, asked: number): void {
-  if (answered === asked) return
-  throw new HoldfastError('HF_STORE_CONTRACT', `The store answered ${answered} of ${asked} enqueues.`)
-}
-
-function describe(jobs: readonly NewJob[]): string {
-  return jobs.length === 1 ? `job "${jobs[0]?.name}"` : `${jobs.length} jobs`
 }
 
 class Tally {

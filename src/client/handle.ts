@@ -76,9 +76,7 @@ class JobHandle<Out> implements Handle<Out> {
 
   async read(): Promise<JobRecord> {
     const { id } = this
-    const record = await this.#core.connection.persist(`read job ${id}`, (store) =>
-      store.admin.get(id as JobId),
-    )
+    const record = await this.#core.store.job(id as JobId)
     if (record === null) throw this.#notFound()
     return record
   }

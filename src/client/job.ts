@@ -47,9 +47,7 @@ export function jobObject(client: Client, name: string): UntypedJob {
     unschedule: (id) => client.schedules.remove(name, id),
     edit: (id, changes) => editJob(client.core, definition(), id, changes),
     async get(id) {
-      const record = await client.core.connection.persist(`read job ${id}`, (store) =>
-        store.admin.get(id as JobId),
-      )
+      const record = await client.core.store.job(id as JobId)
       return record?.name === name ? jobHandle(client.core, id, name, null) : null
     },
   }

@@ -4,20 +4,20 @@
  * transaction of the caller's goes alone and once.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { HoldfastError, PartialPublishError } from '../errors.ts'
+import { PartialPublishError } from '../errors.ts'
 import { prepareEvent, type PreparedEvent } from '../job/domain-event.ts'
 import { readEnvelope, type NewJobOptions } from '../job/new-job.ts'
 import type { Envelope } from '../job/record.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
-import { formatDuration } from '../std/duration.ts'
+import type { Deadline } from '../std/deadline.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 import { currentJob } from '../core/current-job.ts'
 import type { Enqueuer } from './enqueuer.ts'
 import { Failures } from './failures.ts'
 import { fanOut, type Fate, type Published, type Way } from './fan-out.ts'
-import { readSubscription, SUBSCRIBER } from './subscription.ts'
+import { readSubscription } from './subscription.ts'
 import { storedSubscriptions } from './subscriptions.ts'
 
 /** An event by its name, and what judges its data. */
@@ -52,12 +52,12 @@ export class Publisher {
     this.#core = core
     this.#enqueuer = enqueuer
     this.#batcher = new Batcher({
-      send: (events) => this.#deliver(events, core.clock.monotonicMs() + timeoutMs),
+      send: (events, deadline) => this.#deliver(events, deadline),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_BATCHES_IN_FLIGHT,
       clock: () => core.clock,
-      patienceMs: timeoutMs,
-      late: (event) => this.#late(event),
+      timeoutMs,
+      late: ({ name }, lastError) => core.store.late(`publish event "${name}"`, timeoutMs, lastError),
     })
   }
 
@@ -65,7 +65,7 @@ export class Publisher {
     const { connection } = this.#core
     // Here, since the batch may be sent from anywhere: behind others that wait for the very transaction we are in.
     if (tx === undefined) connection.insideCommit.refuse(`publish event "${kind.name}"`)
-    else this.#enqueuer.transactions()
+    else this.#core.store.transactions()
     const event = await this.#prepare(kind, data, envelopeFrom(options))
     const [fate] = tx === undefined ? [await this.#batcher.add(event)] : await this.#deliverIn(tx, [event])
     return outcomeOf(fate as Fate)
@@ -83,7 +83,7 @@ export class Publisher {
     tx: unknown,
   ): Promise<PublishedCounts> {
     if (tx === undefined) this.#core.connection.insideCommit.refuse(`publish events "${kind.name}"`)
-    else this.#enqueuer.transactions()
+    else this.#core.store.transactions()
     const tally = new Tally()
     const batches = this.#batches(kind, items, envelopeFrom(options), tally.failures)
     if (tx === undefined) await this.#deliverAll(batches, tally)
@@ -126,7 +126,7 @@ export class Publisher {
     const inFlight = new Set<Promise<void>>()
     for await (const batch of batches) {
       while (inFlight.size >= MAX_FULL_BATCHES_IN_FLIGHT) await Promise.race(inFlight)
-      const sent = this.#deliver(eventsOf(batch), null)
+      const sent = this.#deliver(eventsOf(batch))
         .catch((failed: unknown) => batch.map(() => ({ failed })))
         .then((fates) => tally.count(batch, fates))
         .finally(() => inFlight.delete(sent))
@@ -140,17 +140,15 @@ export class Publisher {
     return prepareEvent({ ...kind, id: ids.job(), data, envelope, nowMs: clock.now() })
   }
 
-  /** Each call within what is left until then; where that is null, each has the time of an enqueue. */
-  async #deliver(events: readonly PreparedEvent[], untilMs: number | null): Promise<readonly Fate[]> {
-    const { connection, clock, ids } = this.#core
+  /** All calls share the deadline; without one, each has the timeout of an enqueue. */
+  async #deliver(events: readonly PreparedEvent[], deadline?: Deadline): Promise<readonly Fate[]> {
+    const { store, ids } = this.#core
     const enqueuer = this.#enqueuer
-    const leftMs = (): number | undefined =>
-      untilMs === null ? undefined : Math.max(1, untilMs - clock.monotonicMs())
     const way: Way = {
       writesAtOnce: WRITES_AT_ONCE,
-      subscriptions: () => storedSubscriptions(connection, leftMs()),
+      subscriptions: () => storedSubscriptions(store, deadline),
       write: (jobs) =>
-        enqueuer.write(jobs, leftMs()).then(
+        enqueuer.write(jobs, deadline).then(
           () => null,
           (failed: unknown) => ({ failed }),
         ),
@@ -167,28 +165,13 @@ export class Publisher {
 
   /** Without a word to listeners: whether there will be such an event is for the caller to say, by its commit. */
   #deliverIn(tx: unknown, events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
-    const { connection, ids } = this.#core
-    const enqueuer = this.#enqueuer
-    const transactions = enqueuer.transactions()
+    const { store, ids } = this.#core
     const way: Way = {
       writesAtOnce: 1,
-      subscriptions: async () => {
-        const reading = await connection.lend('publish', async () => transactions.notes?.(tx, SUBSCRIBER))
-        if (reading !== undefined) return reading.map(readSubscription)
-        return connection.insideCommit.outside(() => storedSubscriptions(connection))
-      },
-      write: (jobs) => enqueuer.writeIn(tx, jobs).then(() => null),
+      subscriptions: async () => (await store.subscriptionsIn(tx)).map(readSubscription),
+      write: (jobs) => store.enqueueIn(tx, jobs).then(() => null),
     }
     return fanOut(events, way, () => ids.job())
-  }
-
-  #late({ name }: PreparedEvent): HoldfastError {
-    const { connection, settings } = this.#core
-    const after = formatDuration(settings.timeoutMs)
-    return new HoldfastError(
-      'HF_STORE_UNREACHABLE',
-      `The ${connection.store.kind} store did not answer within ${after}: could not publish event "${name}".`,
-    )
   }
 }
 

@@ -174,15 +174,13 @@ export class ScheduleBook implements Schedules {
   }
 
   #remove(id: string): Promise<boolean> {
-    return this.#core.connection.persist(`remove schedule "${id}"`, (store) => store.schedules.remove(id))
+    return this.#core.store.removeSchedule(id)
   }
 
   async #write(facts: ScheduleFacts): Promise<void> {
     const { id, nextSlot } = facts
     const spec = writeSpec(facts)
-    await this.#core.connection.persist(`store schedule "${id}"`, (store) =>
-      store.schedules.put({ id, spec, nextSlot }),
-    )
+    await this.#core.store.putSchedule({ id, spec, nextSlot })
   }
 
   /** Another one if the store's clock was put back: ticks come again then, and their jobs need other ids. */
@@ -197,10 +195,8 @@ export class ScheduleBook implements Schedules {
   }
 
   async #all(): Promise<{ schedules: readonly ScheduleFacts[]; time: StoreTime }> {
-    const { connection, clock } = this.#core
-    const { now, schedules } = await connection.persist('read the schedules', (store) =>
-      store.schedules.list(),
-    )
+    const { store, clock } = this.#core
+    const { now, schedules } = await store.schedules()
     return { schedules: schedules.flatMap((one) => readStored(one) ?? []), time: storeTime(now, clock) }
   }
 }

@@ -9,9 +9,6 @@ import { matches } from '../job/pattern.ts'
 import type { Due, NewJob } from '../job/record.ts'
 import type { Note } from '../stores/store.ts'
 
-/** The kind of the notes, whose ids are the subscribers' names. */
-export const SUBSCRIBER = 'subscriber'
-
 /** What a job of it has, whichever the event. */
 export type SubscriberTemplate = Omit<NewJob, 'id' | 'name' | 'payload' | 'envelope' | 'due' | 'unique'>
 

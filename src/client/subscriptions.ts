@@ -4,11 +4,11 @@
  */
 import { HoldfastError } from '../errors.ts'
 import { newJob } from '../job/new-job.ts'
-import type { Connection } from '../core/connection.ts'
 import type { Core } from '../core/core.ts'
+import type { StoreClient } from '../core/store-client.ts'
+import type { Deadline } from '../std/deadline.ts'
 import {
   readSubscription,
-  SUBSCRIBER,
   writeSubscription,
   type StoredSubscription,
   type SubscriberTemplate,
@@ -55,19 +55,15 @@ export class SubscriptionBook implements Subscriptions {
     if (patterns === undefined)
       throw new HoldfastError('HF_UNKNOWN_JOB', `There is no subscriber named "${subscriber}".`)
     const text = writeSubscription({ patterns, job: this.#template(subscriber) })
-    await this.#core.connection.persist(`subscribe "${subscriber}"`, (store) =>
-      store.notes.put(SUBSCRIBER, subscriber, text, null),
-    )
+    await this.#core.store.putSubscription(subscriber, text)
   }
 
   remove(subscriber: string): Promise<boolean> {
-    return this.#core.connection.persist(`unsubscribe "${subscriber}"`, (store) =>
-      store.notes.remove(SUBSCRIBER, subscriber),
-    )
+    return this.#core.store.removeSubscription(subscriber)
   }
 
   async list(): Promise<readonly Subscription[]> {
-    return (await storedSubscriptions(this.#core.connection)).map(({ name, patterns, job }) => ({
+    return (await storedSubscriptions(this.#core.store)).map(({ name, patterns, job }) => ({
       name,
       to: patterns,
       queue: job.queue,
@@ -100,10 +96,8 @@ export class SubscriptionBook implements Subscriptions {
 }
 
 export async function storedSubscriptions(
-  connection: Connection,
-  timeoutMs?: number,
+  store: StoreClient,
+  deadline?: Deadline,
 ): Promise<readonly StoredSubscription[]> {
-  const doing = 'read the subscriptions'
-  const notes = await connection.persist(doing, (store) => store.notes.list(SUBSCRIBER), timeoutMs)
-  return notes.map(readSubscription)
+  return (await store.subscriptions(deadline)).map(readSubscription)
 }

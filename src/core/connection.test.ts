@@ -60,6 +60,44 @@ describe('an enqueue while the store is away', () => {
     })
   })
 
+  test('says at its deadline what the store last answered, though the last try was not answered', async () => {
+    const { hf, line, world } = alone({ timeout: '3s' })
+    const job = hf.job({ name: 'mail', run })
+    line.fail('enqueue', refused, 2)
+    line.fail('enqueue', requestLost)
+    const error = await world.run(thrownBy(job.enqueue()))
+    expect(error).toMatchObject({
+      ...unreachable,
+      message: expect.stringMatching(
+        /did not answer within .*could not enqueue job "mail".*connection refused/,
+      ),
+      cause: expect.objectContaining({ message: 'connection refused' }),
+    })
+  })
+
+  test('says so to those who waited behind others, too', async () => {
+    const { hf, line, world } = alone({ timeout: '3s' })
+    const job = hf.job({ name: 'mail', run })
+    line.fail('enqueue', refused, 6)
+    line.fail('enqueue', requestLost)
+    const before = Array.from({ length: 20 }, () => thrownBy(job.enqueue()))
+    await world.advance(20)
+    const error = await world.run(thrownBy(job.enqueue()))
+    await world.run(Promise.all(before))
+    expect(error).toMatchObject({ ...unreachable, message: expect.stringMatching(/connection refused/) })
+  })
+
+  test('does not repeat what the store answered long ago', async () => {
+    const { hf, line, world } = alone({ timeout: '3s' })
+    const job = hf.job({ name: 'mail', run })
+    line.fail('enqueue', refused, 1)
+    await world.run(job.enqueue())
+    await world.advance(10_000)
+    line.fail('enqueue', requestLost)
+    const error = await world.run(thrownBy(job.enqueue()))
+    expect((error as Error).message).not.toMatch(/connection refused/)
+  })
+
   test('succeeds where the store comes back in time', async () => {
     const { hf, line, world } = alone()
     line.breakDown()

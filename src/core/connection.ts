@@ -1,8 +1,10 @@
 /**
- * The way to the store: opened on first use, every call with a deadline, every failure with a clear error. Calls that
- * are safe to repeat can be persistent: they are tried again with backoff until their deadline, which is what carries
- * an enqueue over a restart of the store. An error that another try cannot help is thrown at once, under its own code:
- * it is not an outage.
+ * The way to the store: opens it on first use, gives every operation one deadline, and explains every failure. This is
+ * the only place that tries again: an operation that is safe to repeat is sent again, with backoff, until its deadline,
+ * which carries an enqueue over a restart of the store. An error that another try cannot help is thrown at once, under
+ * its own code: it is not an outage.
+ *
+ * What may be asked of the store, and what is safe to repeat, is in `store-client.ts`.
  */
 import { setMaxListeners } from 'node:events'
 import { HoldfastError, type ErrorCode } from '../errors.ts'
@@ -10,11 +12,11 @@ import type { Events } from '../job/events.ts'
 import { toError } from '../job/settlement.ts'
 import type { Clock } from '../std/clock.ts'
 import { sleep } from '../std/clock.ts'
-import { withDeadline } from '../std/deadline.ts'
+import { withDeadline, type Deadline } from '../std/deadline.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
-import type { Store, WakeUp } from '../stores/store.ts'
+import type { Store } from '../stores/store.ts'
 import { InsideCommit } from './inside-commit.ts'
 
 export interface ConnectionParts {
@@ -22,16 +24,23 @@ export interface ConnectionParts {
   readonly clock: Clock
   readonly random: Random
   readonly events: Emitter<Events>
-  /** How long a call may take, tries and all. */
+  /** How long an operation may take, tries and all, unless it says otherwise. */
   readonly timeoutMs: number
 }
 
+/** What is asked of the store. */
+export interface Operation<T> {
+  /** Completes "could not …". */
+  readonly doing: string
+  readonly deadline: Deadline
+  /** One try. */
+  readonly send: (store: Store) => Promise<T>
+}
+
 const FIRST_BACKOFF_MS = 50
-/** A try that hangs is given up for the next one while there is time: its request or its answer may just be lost. */
-const FIRST_TRY_MS = 3_000
 const LONGEST_BACKOFF_MS = 2_000
-/** What nobody depends on need not hold up a stop for long. */
-const GOODBYE_MS = 2_000
+/** Give up a try that hangs for the next one, if there is time: its request or its reply may just be lost. */
+const FIRST_TRY_MS = 3_000
 /** While the store keeps saying no, `store.unusable` is emitted this often for each code. */
 const UNUSABLE_EVERY_MS = 60_000
 
@@ -42,20 +51,23 @@ export class Connection {
   readonly #parts: ConnectionParts
   readonly insideCommit = new InsideCommit()
   readonly #closing = new AbortController()
-  readonly #underWay = new Set<Promise<unknown>>()
+  /** How many operations are under way. */
+  #underWay = 0
+  #onIdle: (() => void) | undefined
   #opening: Promise<void> | undefined
   /** Whether opening was ever tried: from then on there is something to give back. */
   #touched = false
   #opened = false
   /** Since when calls fail; undefined while all is well. */
   #downSinceMs: number | undefined
-  #lastAnswerMs = -Infinity
+  /** How many calls the store has answered. */
+  #answers = 0
   /** When `store.unusable` was last emitted for a code. */
   readonly #toldUnusableMs = new Map<ErrorCode, number>()
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts
-    // Everybody who waits listens: any number of them is no leak.
+    // Everybody who waits listens: any number of listeners is no leak.
     setMaxListeners(0, this.#closing.signal)
   }
 
@@ -63,134 +75,132 @@ export class Connection {
     return this.#parts.store
   }
 
-  get opened(): boolean {
-    return this.#opened
-  }
-
   /** Aborts when the connection closes: what only waits for the store to change need not wait any longer. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
 
-  /** One try, bounded by the deadline. `doing` completes "could not …". */
-  async call<T>(
-    doing: string,
-    work: (store: Store) => Promise<T>,
-    timeoutMs = this.#parts.timeoutMs,
-  ): Promise<T> {
-    this.#refuseWhenClosed(doing)
-    this.insideCommit.refuse(doing)
-    const sentMs = this.#parts.clock.monotonicMs()
-    const done = this.#bounded(doing, work, timeoutMs)
-    this.#underWay.add(done)
-    try {
-      const answer = await done
-      this.#noteUp()
-      return answer
-    } catch (error) {
-      throw this.#noteFailure(doing, error, sentMs)
-    } finally {
-      this.#underWay.delete(done)
-    }
+  /** The deadline of an operation that begins now. */
+  deadline(timeoutMs = this.#parts.timeoutMs): Deadline {
+    return { atMs: this.#parts.clock.monotonicMs() + timeoutMs, timeoutMs }
   }
 
-  /** Tries until the deadline. Only for steps that a store takes once however often they are asked for. */
-  async persist<T>(
-    doing: string,
-    work: (store: Store) => Promise<T>,
-    timeoutMs = this.#parts.timeoutMs,
-  ): Promise<T> {
-    const { clock, random } = this.#parts
-    const deadlineMs = clock.monotonicMs() + timeoutMs
-    let tryMs = FIRST_TRY_MS
-    for (let backoffMs = FIRST_BACKOFF_MS; ; backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)) {
-      const triedMs = clock.monotonicMs()
-      try {
-        return await this.call(doing, work, Math.max(1, Math.min(tryMs, deadlineMs - triedMs)))
-      } catch (error) {
-        if (!isUnreachable(error)) throw error
-        // Perhaps nothing was lost, and the store is only slow: the next try has more time.
-        if (clock.monotonicMs() - triedMs >= tryMs) tryMs *= 2
-        const pauseMs = backoffMs * (0.5 + random.float() / 2)
-        if (clock.monotonicMs() + pauseMs >= deadlineMs) throw error
-        // Cut short by a close, which the next try then tells.
-        await sleep(clock, pauseMs, this.closing).catch(() => undefined)
-      }
-    }
+  /** Tries once. */
+  once<T>(operation: Operation<T>): Promise<T> {
+    return this.#run(operation, false)
+  }
+
+  /** Tries again until the deadline. Only for steps that a store takes once, however often it is asked. */
+  repeat<T>(operation: Operation<T>): Promise<T> {
+    return this.#run(operation, true)
   }
 
   /**
    * A step inside a transaction of the caller's. The store is opened first, within the deadline; from then on it is the
-   * caller's own affair: no deadline, no second try, and no word about what is thrown.
+   * caller's own affair: no deadline, no second try, and whatever the database raises comes out as it is.
    */
-  async lend<T>(doing: string, work: (store: Store) => Promise<T>): Promise<T> {
+  async lend<T>(doing: string, send: Operation<T>['send']): Promise<T> {
     this.#refuseWhenClosed(doing)
-    if (!this.#opened) await this.call(doing, () => Promise.resolve())
-    return work(this.#parts.store)
+    if (!this.#opened) await this.once({ doing, deadline: this.deadline(), send: () => Promise.resolve() })
+    return send(this.#parts.store)
   }
 
-  /** The same without a promise, by a store that needs no opening for it. */
-  lendSync<T>(doing: string, work: (store: Store) => T): T {
+  /** The same without a promise, for a store that needs no opening first. */
+  lendSync<T>(doing: string, send: (store: Store) => T): T {
     this.#refuseWhenClosed(doing)
-    return work(this.#parts.store)
-  }
-
-  /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
-  async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
-    let newest: object | undefined
-    const stop = await this.persist('subscribe to wake-ups', async (store) => {
-      const mine = {}
-      newest = mine
-      const stopThis = await store.subscribe(listener)
-      // A try that was given up and is answered all the same would tell everything twice.
-      if (newest !== mine) await stopThis()
-      return stopThis
-    }).catch((error: unknown) => {
-      newest = undefined
-      throw error
-    })
-    return () => this.call('end a subscription', stop, GOODBYE_MS).catch(() => undefined)
+    return send(this.#parts.store)
   }
 
   /** Takes no new calls, waits for those under way (each has its deadline), and gives the store back. */
   async close(): Promise<void> {
     if (this.closing.aborted) return
     this.#closing.abort()
-    await Promise.allSettled([...this.#underWay, this.#opening])
+    if (this.#underWay > 0) await new Promise<void>((resolve) => void (this.#onIdle = resolve))
+    await this.#opening?.catch(() => undefined)
     if (!this.#touched) return
     const { clock, timeoutMs, store } = this.#parts
-    await withDeadline(clock, timeoutMs, store.close(), () => this.#late('close', timeoutMs))
+    await withDeadline(clock, timeoutMs, store.close(), () => this.late('close', timeoutMs))
   }
 
-  async #bounded<T>(doing: string, work: (store: Store) => Promise<T>, timeoutMs: number): Promise<T> {
+  /** The error of an operation whose time is over. */
+  late(doing: string, timeoutMs: number, lastError?: Error): HoldfastError {
+    const after = formatDuration(timeoutMs)
+    const what = `The ${this.#parts.store.kind} store did not answer within ${after}: could not ${doing}.`
+    return lastError === undefined
+      ? unreachable(what)
+      : unreachable(`${what} Its last error: ${lastError.message}`, lastError)
+  }
+
+  async #run<T>(operation: Operation<T>, repeats: boolean): Promise<T> {
+    const { doing, deadline } = operation
+    this.#refuseWhenClosed(doing)
+    this.insideCommit.refuse(doing)
+    this.#underWay++
+    try {
+      if (!repeats) return await this.#try(operation, { limitMs: Infinity })
+      const pace = { limitMs: FIRST_TRY_MS }
+      for (let backoffMs = FIRST_BACKOFF_MS; ; backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)) {
+        try {
+          return await this.#try(operation, pace)
+        } catch (error) {
+          if (!isUnreachable(error) || !(await this.#pause(backoffMs, deadline))) throw error
+          this.#refuseWhenClosed(doing)
+        }
+      }
+    } finally {
+      if (--this.#underWay === 0) this.#onIdle?.()
+    }
+  }
+
+  async #try<T>({ doing, deadline, send }: Operation<T>, pace: { limitMs: number }): Promise<T> {
     const { clock, store } = this.#parts
-    const done = this.#opened ? work(store) : this.#open().then(() => work(store))
-    return withDeadline(clock, timeoutMs, done, () => this.#late(doing, timeoutMs))
+    const { limitMs } = pace
+    const answersBefore = this.#answers
+    const leftMs = Math.max(1, deadline.atMs - clock.monotonicMs())
+    let isLate = false
+    try {
+      const done = this.#opened ? send(store) : this.#open().then(() => send(store))
+      const answer = await withDeadline(clock, Math.min(limitMs, leftMs), done, () => {
+        isLate = true
+        // Perhaps nothing was lost, and the store is only slow: the next try has more time.
+        pace.limitMs *= 2
+        return this.late(doing, limitMs < leftMs ? limitMs : deadline.timeoutMs, deadline.lastError)
+      })
+      this.#noteUp()
+      return answer
+    } catch (thrown) {
+      const error = this.#noteFailure(doing, thrown, answersBefore)
+      if (!isLate) deadline.lastError = toError(thrown)
+      throw error
+    }
   }
 
+  /** Waits before another try; false if there is no time for one. */
+  async #pause(backoffMs: number, deadline: Deadline): Promise<boolean> {
+    const { clock, random } = this.#parts
+    const pauseMs = backoffMs * (0.5 + random.float() / 2)
+    if (clock.monotonicMs() + pauseMs >= deadline.atMs) return false
+    await sleep(clock, pauseMs, this.closing).catch(() => undefined)
+    return true
+  }
+
+  /**
+   * Shared by everybody who needs the store open. Its time limit is nobody's deadline: it only decides when an opening
+   * that hangs is given up, so that the next try begins another.
+   */
   #open(): Promise<void> {
     const { clock, timeoutMs, store } = this.#parts
     this.#touched = true
     this.#opening ??= withDeadline(clock, timeoutMs, store.open(), () =>
-      this.#late('open it', timeoutMs),
+      this.late('open it', timeoutMs),
     ).then(
-      () => {
-        this.#opened = true
-      },
+      () => void (this.#opened = true),
       (error: unknown) => {
-        // The next call tries again.
         this.#opening = undefined
         throw error
       },
     )
     return this.#opening
-  }
-
-  #late(doing: string, timeoutMs: number): HoldfastError {
-    const after = formatDuration(timeoutMs)
-    return unreachable(
-      `The ${this.#parts.store.kind} store did not answer within ${after}: could not ${doing}.`,
-    )
   }
 
   #refuseWhenClosed(doing: string): void {
@@ -199,19 +209,19 @@ export class Connection {
   }
 
   #noteUp(): void {
-    this.#lastAnswerMs = this.#parts.clock.monotonicMs()
+    this.#answers++
     if (this.#downSinceMs === undefined) return
-    const downMs = this.#lastAnswerMs - this.#downSinceMs
+    const downMs = this.#parts.clock.monotonicMs() - this.#downSinceMs
     this.#downSinceMs = undefined
     this.#parts.events.emit('store.up', { downMs })
   }
 
-  #noteFailure(doing: string, thrown: unknown, sentMs: number): Error {
+  #noteFailure(doing: string, thrown: unknown, answersBefore: number): Error {
     // A close that overtook the call explains its failure better than whatever the store said.
     this.#refuseWhenClosed(doing)
     const error = this.#explain(doing, thrown)
-    // A call that was sent before the newest answer came says nothing about how the store is now.
-    const isNews = sentMs >= this.#lastAnswerMs
+    // If the store has answered another call meanwhile, this one says nothing about how the store is now.
+    const isNews = answersBefore === this.#answers
     if (isUnreachable(error) && isNews && this.#downSinceMs === undefined) {
       this.#downSinceMs = this.#parts.clock.monotonicMs()
       this.#parts.events.emit('store.down', { doing, error })

@@ -9,9 +9,11 @@ import type { Emitter } from '../std/emitter.ts'
 import type { Random } from '../std/random.ts'
 import type { Store } from '../stores/store.ts'
 import { Connection } from './connection.ts'
+import { Instrumentation } from './instrumentation.ts'
 import { LocalWorkers } from './local-workers.ts'
 import type { HoldfastSettings } from './settings.ts'
 import { JobRegistry } from './registry.ts'
+import { StoreClient } from './store-client.ts'
 
 /** What tests exchange: the world that a Holdfast lives in. */
 export interface World {
@@ -25,11 +27,13 @@ export class Core {
   readonly events: Emitter<Events>
   readonly registry = new JobRegistry()
   readonly localWorkers = new LocalWorkers()
+  readonly instrumentation: Instrumentation
   #parts: Parts
 
   constructor(world: World, settings: HoldfastSettings, events: Emitter<Events>) {
     this.settings = settings
     this.events = events
+    this.instrumentation = new Instrumentation(events)
     this.#parts = this.#partsIn(world)
   }
 
@@ -45,7 +49,13 @@ export class Core {
     return this.#parts.ids
   }
 
-  get connection(): Connection {
+  /** What can be asked of the store. */
+  get store(): StoreClient {
+    return this.#parts.store
+  }
+
+  /** The way there. Calls go through `store`, which knows what is safe to repeat. */
+  get connection(): Pick<Connection, 'store' | 'closing' | 'insideCommit' | 'close'> {
     return this.#parts.connection
   }
 
@@ -82,7 +92,8 @@ export class Core {
   #partsIn(world: World): Parts {
     const { timeoutMs } = this.settings
     const connection = new Connection({ ...world, events: this.events, timeoutMs })
-    return { world, connection, ids: makeIds(world.clock, world.random) }
+    const ids = makeIds(world.clock, world.random)
+    return { world, connection, ids, store: new StoreClient(connection, ids) }
   }
 }
 
@@ -90,4 +101,5 @@ interface Parts {
   readonly world: World
   readonly connection: Connection
   readonly ids: Ids
+  readonly store: StoreClient
 }

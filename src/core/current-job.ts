@@ -12,4 +12,4 @@ export interface CurrentJob {
   unhandled(reason: unknown): void
 }
 
-export const currentJob = new AsyncLocalStorage<CurrentJob>()
+export const currentJob = new AsyncLocalStorage<CurrentJob | undefined>()

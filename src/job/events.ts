@@ -99,6 +99,16 @@ export interface Events {
     /** What ran at the time, the most suspect first; at most 20. */
     readonly jobs: readonly { readonly id: string; readonly job: string }[]
   }
+  /**
+   * Something in the worker failed that should not fail: a bug of Holdfast, or a settle that the store refuses in every
+   * form. The worker backs off and tries again. Outages emit `store.down`, missing rights `store.unusable`.
+   */
+  'worker.error': {
+    readonly worker: string
+    /** Completes "could not …". */
+    readonly doing: string
+    readonly error: Error
+  }
   /** The worker paused its claims because a job ran out of resources. */
   'worker.slowed': { readonly worker: string; readonly pauseMs: number; readonly job: string }
   /** A batch handler with an adaptive size is given more jobs at a time from now on, or fewer. */

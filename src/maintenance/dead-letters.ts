@@ -9,12 +9,9 @@ import { plainDefinition, type JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
 import type { EnqueueItem } from '../job/new-job.ts'
 import type { DeadJob } from '../job/record.ts'
-import { MAX_BATCH, type Store } from '../stores/store.ts'
-import { DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
+import type { DeadGroupPage, JobPage } from '../stores/store.ts'
+import type { Duty } from './duty.ts'
 
-/** The note that tells whoever leads of a handler, and what its jobs are made of. */
-const HANDLER_KIND = 'dead-letter-handler'
-const HANDLER = 'handler'
 const HANDLER_TTL_MS = 300_000
 const LOOK_MS = 5_000
 const COUNT_MS = 60_000
@@ -23,8 +20,6 @@ const OVERLAP_MS = 60_000
 const REMEMBERED = '1h'
 /** Letters are read whole, with their payloads. */
 const PAGE = 200
-const CURSOR_KIND = 'cursor'
-const CURSOR = 'dead-letters'
 
 /** Enqueues all of them in one step. */
 export type EnqueueTogether = (items: readonly EnqueueItem[]) => Promise<unknown>
@@ -54,9 +49,7 @@ export async function declareHandler(
   if (handler === undefined) return
   const { queue, priority, retry } = handler
   const text = JSON.stringify({ queue, priority, attempts: retry.attempts, crashes: retry.crashes })
-  await core.connection.persist('declare the handler of dead letters', (store) =>
-    store.notes.put(HANDLER_KIND, HANDLER, text, ttlMs),
-  )
+  await core.store.declareDeadLetterHandler(text, ttlMs)
 }
 
 /** As much of its definition as an enqueue needs: whoever leads need not have it. */
@@ -87,7 +80,7 @@ class GrowthWatch {
     const overMs = nowMs - this.#countedMs
     if (overMs < COUNT_MS) return
     this.#countedMs = nowMs
-    const queues = await call(this.#core, 'count dead letters', (store) => store.admin.queues())
+    const queues = await this.#core.store.upkeep.queues()
     const counts = new Map(queues.map(({ queue, counts: { dead } }) => [queue, dead]))
     // What was before this process led is no news.
     const before = this.#before ?? counts
@@ -120,11 +113,11 @@ export class HandingOver {
 
   async look(): Promise<void> {
     const core = this.#core
-    const [handler] = await call(core, 'look for a handler', (store) => store.notes.list(HANDLER_KIND))
+    const handler = await core.store.upkeep.deadLetterHandler()
     if (handler === undefined) return
     const begunMs = core.clock.monotonicMs()
     const cursor = await this.#cursor()
-    const newest = await this.#handAllFrom(cursor - OVERLAP_MS, readHandler(core, handler.text))
+    const newest = await this.#handAllFrom(cursor - OVERLAP_MS, readHandler(core, handler))
     if (newest === null) return
     const nowMs = core.clock.monotonicMs()
     // What failed while this look was under way may have been missed by it.
@@ -139,12 +132,8 @@ export class HandingOver {
     let newest: number | null = null
     let after: JobId | null = null
     do {
-      const query = { states: ['dead'] as const, finishedFrom: fromMs, limit: PAGE, after }
-      const page: Awaited<ReturnType<Store['admin']['list']>> = await call(
-        this.#core,
-        'read dead letters',
-        (store) => store.admin.list(query),
-      )
+      const query = { finishedFrom: fromMs, limit: PAGE, after }
+      const page: JobPage = await this.#core.store.upkeep.deadLetters(query)
       const letters = page.jobs.filter((job) => job.state === 'dead')
       for (const { finishedAt } of letters) newest = Math.max(newest ?? 0, finishedAt)
       await this.#hand(letters, definition)
@@ -169,8 +158,7 @@ export class HandingOver {
 
   /** A handler that is the first of all is told of what fails from now on: beyond the newest that there is. */
   async #cursor(): Promise<number> {
-    const notes = await call(this.#core, 'read the cursor', (store) => store.notes.list(CURSOR_KIND))
-    const stored = Number(notes.find(({ id }) => id === CURSOR)?.text ?? Number.NaN)
+    const stored = Number((await this.#core.store.upkeep.deadLetterCursor()) ?? Number.NaN)
     if (Number.isFinite(stored)) return stored
     const first = (await this.#newestOfAll()) + OVERLAP_MS + 1
     await this.#moveTo(first)
@@ -182,12 +170,7 @@ export class HandingOver {
     let newest = 0
     let after: JobId | null = null
     do {
-      const from: JobId | null = after
-      const page: Awaited<ReturnType<Store['admin']['deadGroups']>> = await call(
-        this.#core,
-        'group dead letters',
-        (store) => store.admin.deadGroups({}, MAX_BATCH, from),
-      )
+      const page: DeadGroupPage = await this.#core.store.upkeep.deadGroups(after)
       for (const { lastAt } of page.groups) newest = Math.max(newest, lastAt)
       after = page.next
     } while (after !== null)
@@ -195,12 +178,6 @@ export class HandingOver {
   }
 
   async #moveTo(timeMs: number): Promise<void> {
-    await call(this.#core, 'move the cursor', (store) =>
-      store.notes.put(CURSOR_KIND, CURSOR, String(timeMs), null),
-    )
+    await this.#core.store.upkeep.moveDeadLetterCursor(String(timeMs))
   }
-}
-
-function call<T>(core: Core, doing: string, work: (store: Store) => Promise<T>): Promise<T> {
-  return core.connection.call(doing, work, DUTY_TIMEOUT_MS)
 }

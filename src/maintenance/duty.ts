@@ -8,6 +8,3 @@ export interface Duty {
 /** Work that fills a batch has more behind it: go on at once, but let others have a turn. */
 export const BATCH = 1_000
 export const AT_ONCE_MS = 0
-
-/** A piece of upkeep whose answer is lost must hold up neither the next one nor a stop for long. */
-export const DUTY_TIMEOUT_MS = 3_000

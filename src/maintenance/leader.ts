@@ -39,11 +39,7 @@ export class Leader {
   async elect(): Promise<void> {
     const sentMs = this.#now()
     try {
-      const won = await this.#core.connection.call(
-        'elect a leader',
-        (store) => store.upkeep.lead(this.#candidate, this.#ttlMs),
-        this.#ttlMs / 2,
-      )
+      const won = await this.#core.store.upkeep.lead(this.#candidate, this.#ttlMs)
       this.#noteSeen(sentMs)
       // From when it was sent, less a margin: by the store's clock the term may have begun that early.
       this.#leadsUntilMs = won ? sentMs + this.#ttlMs * 0.9 : 0
@@ -57,9 +53,7 @@ export class Leader {
   async resign(): Promise<void> {
     if (!this.leads) return
     this.#leadsUntilMs = 0
-    await this.#core.connection
-      .call('resign', (store) => store.upkeep.resign(this.#candidate), this.#ttlMs / 2)
-      .catch(() => undefined)
+    await this.#core.store.upkeep.resign(this.#candidate, this.#ttlMs).catch(() => undefined)
   }
 
   #noteSeen(sentMs: number): void {

@@ -4,7 +4,7 @@
  */
 import type { Core } from '../core/core.ts'
 import type { RescueAnswer } from '../stores/store.ts'
-import { AT_ONCE_MS, BATCH, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
+import { AT_ONCE_MS, BATCH, type Duty } from './duty.ts'
 import type { Leader } from './leader.ts'
 
 export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
@@ -13,11 +13,7 @@ export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
     name: 'rescue',
     async run() {
       if (leader.seenForMs < leaseMs) return { againInMs: sweepMs }
-      const answer = await core.connection.call(
-        'rescue lost jobs',
-        (store) => store.upkeep.rescue(BATCH),
-        DUTY_TIMEOUT_MS,
-      )
+      const answer = await core.store.upkeep.rescue(BATCH)
       tell(core, answer)
       await dropUnwanted(core, answer)
       return {
@@ -32,12 +28,7 @@ async function dropUnwanted(core: Core, { jobs }: RescueAnswer): Promise<void> {
   const ids = jobs
     .filter(({ to, queue }) => to === 'dead' && !core.queues.keepsDead(queue))
     .map(({ id }) => id)
-  if (ids.length === 0) return
-  await core.connection.call(
-    'drop dead jobs',
-    (store) => store.admin.change({ ids, states: ['dead'] }, { type: 'discard' }, ids.length, null),
-    DUTY_TIMEOUT_MS,
-  )
+  if (ids.length > 0) await core.store.upkeep.discardDead(ids)
 }
 
 function tell({ events }: Core, { workers, jobs }: RescueAnswer): void {

@@ -10,7 +10,7 @@ import { firstOpen } from '../scheduler/first-open.ts'
 import { readStored, slotJobId, writeSpec, type ScheduleFacts } from '../scheduler/stored.ts'
 import { slotsOf, type NextSlot, type Timing } from '../scheduler/timing.ts'
 import type { Schedules } from '../stores/store.ts'
-import { AT_ONCE_MS, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
+import { AT_ONCE_MS, type Duty } from './duty.ts'
 import { StoreClock, type Sight } from './store-clock.ts'
 
 /** A schedule that is made or changed elsewhere is seen within this time; the first of all within the other. */
@@ -46,13 +46,9 @@ interface ReadSchedules {
   readonly time: StoreTime
 }
 
-async function readSchedules({ connection, clock }: Core): Promise<ReadSchedules> {
+async function readSchedules({ store, clock }: Core): Promise<ReadSchedules> {
   const sentMs = clock.monotonicMs()
-  const { now, schedules } = await connection.call(
-    'read the schedules',
-    (store) => store.schedules.list(),
-    DUTY_TIMEOUT_MS,
-  )
+  const { now, schedules } = await store.upkeep.schedules()
   return {
     active: schedules.flatMap((one) => readStored(one) ?? []).filter(({ paused }) => !paused),
     sight: { now, sentMs, answeredMs: clock.monotonicMs() },
@@ -83,7 +79,7 @@ async function fireDue(core: Core, schedule: ScheduleFacts, time: StoreTime): Pr
   if (schedule.overlap === 'queue' && (await isBusy(core, schedule))) return LONGEST_NAP_MS
   if (isAstray) {
     // Ticks that were fired come again: their jobs need other ids.
-    await store(core, { ...schedule, seed: core.ids.job() }, from)
+    await moveOn(core, { ...schedule, seed: core.ids.job() }, from)
     return from - time()
   }
   const due = dueSlots(schedule, next, from, nowMs)
@@ -94,7 +90,7 @@ async function fireDue(core: Core, schedule: ScheduleFacts, time: StoreTime): Pr
       slots: due.skipped,
     })
   // Past slots that nobody wants any more.
-  if (due.fire.length === 0) await store(core, schedule, due.next)
+  if (due.fire.length === 0) await moveOn(core, schedule, due.next)
   for (const { slot, next: following } of due.fire) {
     // Somebody else is at it, or it is gone: what was read is out of date. A leader that thaws would else ask for every slot
     // of the time that it was frozen, and get in the way of the one that fires them.
@@ -113,11 +109,7 @@ async function fire(
   const { id, jitterMs } = schedule
   const due = { inMs: jitterMs === 0 ? 0 : Math.floor(core.random.float() * jitterMs) }
   const job = { ...schedule.job, id: slotJobId(schedule, slot), due }
-  const fired = await core.connection.call(
-    `fire schedule "${id}"`,
-    (store) => store.schedules.fire(id, slot, next, job),
-    DUTY_TIMEOUT_MS,
-  )
+  const fired = await core.store.upkeep.fire(id, slot, next, job)
   if (fired !== 'fired') return fired
   const lateMs = Math.max(0, time() - slot)
   const event = { schedule: id, job: job.name, jobId: job.id, slot: new Date(slot), lateMs }
@@ -130,21 +122,12 @@ async function fire(
 async function isBusy(core: Core, schedule: ScheduleFacts): Promise<boolean> {
   const { lastSlot } = schedule
   if (lastSlot === null) return false
-  const record = await core.connection.call(
-    'look at a job',
-    (store) => store.admin.get(slotJobId(schedule, lastSlot)),
-    DUTY_TIMEOUT_MS,
-  )
+  const record = await core.store.upkeep.job(slotJobId(schedule, lastSlot))
   return record !== null && !['completed', 'dead', 'cancelled'].includes(record.state)
 }
 
-async function store(core: Core, schedule: ScheduleFacts, nextSlot: number | null): Promise<void> {
-  const { id } = schedule
-  await core.connection.call(
-    `move schedule "${id}" on`,
-    ({ schedules }) => schedules.put({ id, spec: writeSpec(schedule), nextSlot }),
-    DUTY_TIMEOUT_MS,
-  )
+function moveOn(core: Core, schedule: ScheduleFacts, nextSlot: number | null): Promise<void> {
+  return core.store.upkeep.moveSchedule({ id: schedule.id, spec: writeSpec(schedule), nextSlot })
 }
 
 const compiled = new Map<string, NextSlot>()

@@ -4,14 +4,12 @@
  * the clock may go back while one leader takes over from another.
  */
 import type { Core } from '../core/core.ts'
-import { DUTY_TIMEOUT_MS } from './duty.ts'
 
 /** Small corrections are no news. */
 const TOLERANCE_MS = 2_000
 /** Between two looks, the clocks of two machines drift apart by far less than this. */
 const MOST_DRIFT = 0.001
 
-const NOTE = { kind: 'store-clock', id: 'newest' } as const
 /** The note is as old as this at most. After a longer break, another process may have led. */
 const NOTE_EVERY_MS = 10_000
 
@@ -46,12 +44,7 @@ export class StoreClock {
   async #wentBack(sight: Sight): Promise<number> {
     const last = this.#last
     if (last !== undefined && sight.sentMs - last.answeredMs < NOTE_EVERY_MS) return wentBack(last, sight)
-    const notes = await this.#core.connection.call(
-      "read the newest time of the store's clock",
-      (store) => store.notes.list(NOTE.kind),
-      DUTY_TIMEOUT_MS,
-    )
-    const noted = Number(notes.find(({ id }) => id === NOTE.id)?.text ?? NaN)
+    const noted = Number((await this.#core.store.upkeep.notedTime()) ?? NaN)
     // Whoever led since the last sight has told of it, and noted the time after that.
     if (Number.isNaN(noted)) return last === undefined ? 0 : wentBack(last, sight)
     const backMs = noted - sight.now
@@ -60,24 +53,14 @@ export class StoreClock {
 
   /** If this fails, the next look tries again: schedules need not wait for it. */
   async #note({ now, sentMs }: Sight): Promise<void> {
-    await this.#core.connection
-      .call(
-        "note the store's time",
-        (store) => store.notes.put(NOTE.kind, NOTE.id, String(now), null),
-        DUTY_TIMEOUT_MS,
-      )
-      .then(
-        () => void (this.#notedMs = sentMs),
-        () => undefined,
-      )
+    await this.#core.store.upkeep.noteTime(String(now)).then(
+      () => void (this.#notedMs = sentMs),
+      () => undefined,
+    )
   }
 
   async #countScheduled(): Promise<number> {
-    const queues = await this.#core.connection.call(
-      'count scheduled jobs',
-      (store) => store.admin.queues(),
-      DUTY_TIMEOUT_MS,
-    )
+    const queues = await this.#core.store.upkeep.queues()
     return queues.reduce((sum, { counts }) => sum + counts.scheduled, 0)
   }
 }

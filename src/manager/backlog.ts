@@ -21,7 +21,7 @@ export class Backlog {
   }
 
   static async read(core: Core, timeoutMs?: number): Promise<Backlog> {
-    const queues = await core.connection.call('count jobs', (store) => store.admin.queues(), timeoutMs)
+    const queues = await core.store.queues(timeoutMs)
     return new Backlog(queues, core.clock.now())
   }
 

@@ -11,7 +11,7 @@ import type { NotedStatus } from './status.ts'
 
 export interface MemberParts {
   readonly core: Core
-  readonly worker: Pick<Worker, 'id' | 'tally' | 'health'>
+  readonly worker: Pick<Worker, 'id' | 'counters' | 'health'>
   readonly settings: Pick<WorkerSettings, 'name' | 'weights' | 'jobs'>
   readonly limits: ResolvedLimits
 }
@@ -48,21 +48,21 @@ export class Member {
 
   /** Remembers what is counted so far, for what is told of the last minutes. */
   sample(): void {
-    this.#history.sample(this.#nowMs, this.#parts.worker.tally)
+    this.#history.sample(this.#nowMs, this.#parts.worker.counters)
   }
 
   /** What is wrong with it now, given what waits for it. */
   judge(waiting: Waiting | null): readonly string[] {
     const { worker, limits } = this.#parts
-    const { tally } = worker
-    const idleMs = this.#nowMs - (tally.lastMs ?? this.#startedMs)
-    const recent = this.#history.recent(this.#nowMs, tally)
+    const { counters } = worker
+    const idleMs = this.#nowMs - (counters.lastMs ?? this.#startedMs)
+    const recent = this.#history.recent(this.#nowMs, counters)
     return problemsOf({ health: worker.health(), idleMs, recent, waiting }, limits)
   }
 
   status(eventLoopLagMs: number): NotedStatus {
     const { worker, core } = this.#parts
-    const { processed, failed, busyMs, lastMs } = worker.tally
+    const { processed, failed, busyMs, lastMs } = worker.counters
     const { busy, slots, stopping } = worker.health()
     const nowMs = this.#nowMs
     // By the wall clock of now, which may have been set meanwhile.
@@ -78,7 +78,7 @@ export class Member {
       busy,
       processed,
       errors: failed,
-      rate: this.#history.rate(nowMs, worker.tally),
+      rate: this.#history.rate(nowMs, worker.counters),
       meanMs: processed === 0 ? null : busyMs / processed,
       lastProcessedAt: lastMs === null ? null : dateOf(lastMs),
       startedAt: dateOf(this.#startedMs),

@@ -4,16 +4,13 @@
  * process that vanished go by themselves.
  */
 import type { Core } from '../core/core.ts'
-import type { Notes } from '../stores/store.ts'
 import { Backlog } from './backlog.ts'
 import type { LoopLag } from './loop-lag.ts'
 import type { Member } from './member.ts'
 import { inOrder, readNote, writeNote, type NotedStatus, type WorkerStatus } from './status.ts'
 
-const KIND = 'worker'
 /** Two renewals may be lost. */
 const TTL_ROUNDS = 3
-const NOTE_TIMEOUT_MS = 2_000
 
 export class Roster {
   readonly #core: Core
@@ -42,9 +39,10 @@ export class Roster {
     const before = this.#members.get(member)
     if (before === undefined) return Promise.resolve()
     const text = writeNote(member.status(this.#lag.worstMs))
-    const writing = before.then(() =>
-      this.#tell('list a worker', (notes) => notes.put(KIND, member.noteId, text, this.#ttlMs)),
-    )
+    const { worker: calls } = this.#core.store
+    const writing = before
+      .then(() => calls.putStatus(member.noteId, text, this.#ttlMs))
+      .catch(() => undefined)
     this.#members.set(member, writing)
     return writing
   }
@@ -55,16 +53,12 @@ export class Roster {
     if (writing === undefined) return
     this.#members.delete(member)
     await writing
-    await this.#tell('take a worker off the list', (notes) => notes.remove(KIND, member.noteId))
+    await this.#core.store.worker.removeStatus(member.noteId).catch(() => undefined)
   }
 
   /** Every worker of the fleet; those of this process as they are now. */
   async status(): Promise<readonly WorkerStatus[]> {
-    const { connection } = this.#core
-    const [noted, backlog] = await Promise.all([
-      connection.persist('list the workers', (store) => store.notes.list(KIND)),
-      Backlog.read(this.#core),
-    ])
+    const [noted, backlog] = await Promise.all([this.#core.store.workers(), Backlog.read(this.#core)])
     const own = new Map(this.members.map((member) => [member.noteId, member]))
     const others = noted.flatMap(({ id, text }): NotedStatus[] => {
       const status = own.has(id) ? null : readNote(text)
@@ -72,11 +66,5 @@ export class Roster {
     })
     const rows = [...others, ...this.members.map((member) => member.status(this.#lag.worstMs))]
     return inOrder(rows.map((row) => ({ ...row, queueSize: backlog.in(row.queues).size })))
-  }
-
-  async #tell(doing: string, write: (notes: Notes) => Promise<unknown>): Promise<void> {
-    await this.#core.connection
-      .call(doing, (store) => write(store.notes), NOTE_TIMEOUT_MS)
-      .catch(() => undefined)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A queue by hand, for people who pull messages themselves. The same jobs, leases, fences, retries and timeouts as a
- * worker's, and the same session: only the loop is the caller's.
+ * A queue by hand, for callers that pull messages themselves. It has the same jobs, leases, fences, retries, timeouts and
+ * session as a worker, and holds its attempts in the same way: only the loop is the caller's.
  */
 import type { Core } from '../core/core.ts'
 import type { Client } from '../client/client.ts'
@@ -23,18 +23,12 @@ import { asError } from '../std/clock.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH, type CancelNotice, type Lease, type SettleAnswer, type WakeUp } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
+import { Attempts } from '../worker/attempts.ts'
 import { jobInfo } from '../worker/context.ts'
-import { lateOutcome, outcomeOfAbort } from '../worker/execute.ts'
+import { lateOutcome } from '../worker/execute.ts'
+import { settleAsRefused } from '../worker/refused-settles.ts'
 import { Session } from '../worker/session.ts'
-import {
-  settle,
-  settleAsRefused,
-  tellSettled,
-  timeoutOf,
-  withOverrides,
-  type PendingSettle,
-} from '../worker/settling.ts'
-import { Timeouts } from '../worker/timeouts.ts'
+import type { PendingSettle } from '../worker/settling.ts'
 
 export interface SendOptions extends Omit<EnqueueOptions, 'queue'> {
   /** What kind of message it is. @default 'message' */
@@ -84,8 +78,10 @@ export class MessageQueue implements LocalWorker {
   readonly #bells = new Set<Bell>()
   /** What close() waits for: each get() and settle has an end of its own. */
   readonly #underWay = new Set<Promise<unknown>>()
-  readonly #held = new Set<Attempt>()
-  readonly #timeouts: Timeouts
+  /** Messages in callers' hands. */
+  readonly #held: Attempts
+  /** Settlements that could not be written, of messages that no caller has. */
+  readonly #unwritten = new Map<Attempt, PendingSettle>()
   #started: Promise<void> | undefined
   #unsubscribe: (() => Promise<void>) | undefined
   #leave: (() => void) | undefined
@@ -97,17 +93,25 @@ export class MessageQueue implements LocalWorker {
     this.#client = client
     this.#core = core
     this.#onFirstGet = onFirstGet
-    this.#timeouts = new Timeouts(core.clock, this.#held, (attempt) => this.#overdue(attempt))
+    this.#held = new Attempts({
+      core,
+      definitionOf: (name) => core.definition(name),
+      // Nobody has to return: a message that must end is settled at once.
+      graceMs: 0,
+      loop: {
+        started: (attempt) => this.#session.loop.started(attempt),
+        ended: (attempt) => this.#session.loop.ended(attempt),
+      },
+      onGivenUp: (pending) => this.#settleQuietly(pending),
+    })
     this.#session = new Session({
       core,
       leaseMs: LEASE_MS,
       callTimeoutMs: CALL_TIMEOUT_MS,
-      running: this.#held,
-      openTokens: () => new Set([...this.#held].map((attempt) => attempt.token)),
+      running: this.#held.running,
+      openTokens: () => new Set([...this.#held.running].map((attempt) => attempt.token)),
       onLost: (tokens) => this.#lose(tokens),
       onCancel: (notice) => this.#cancel(notice),
-      onReborn: (before, abandoned) =>
-        core.events.emit('worker.reborn', { worker: this.#session.worker, before, abandoned }),
     })
   }
 
@@ -153,7 +157,7 @@ export class MessageQueue implements LocalWorker {
 
   /** How many wait, now or for later. */
   async size(): Promise<number> {
-    const queues = await this.#core.connection.call('count messages', (store) => store.admin.queues())
+    const queues = await this.#core.store.queues()
     const counts = queues.find((status) => status.queue === this.name)?.counts
     return counts === undefined ? 0 : counts.ready + counts.scheduled + counts.blocked
   }
@@ -166,12 +170,9 @@ export class MessageQueue implements LocalWorker {
     await Promise.allSettled(this.#underWay)
     this.#leave?.()
     await this.#unsubscribe?.()
-    for (const attempt of this.#held) {
-      attempt.stop('shutdown', 'The queue was closed.')
-      this.#settleQuietly(attempt)
-    }
+    for (const attempt of this.#held.running) this.#held.stop(attempt, 'shutdown', 'The queue was closed.')
     await Promise.allSettled(this.#underWay)
-    this.#timeouts.clear()
+    this.#held.clear()
     if (this.#started !== undefined) await this.#session.stop()
   }
 
@@ -188,7 +189,7 @@ export class MessageQueue implements LocalWorker {
   async #start(): Promise<void> {
     try {
       this.#leave ??= this.#core.localWorkers.join(this)
-      this.#unsubscribe ??= await this.#core.connection.subscribe((hint) => this.#hear(hint))
+      this.#unsubscribe ??= await this.#core.store.subscribe((hint) => this.#hear(hint))
       await this.#session.start()
     } catch (error) {
       // The next get() tries again.
@@ -205,55 +206,45 @@ export class MessageQueue implements LocalWorker {
   }
 
   async #claim(limit: number): Promise<Message[]> {
-    const suspects = ![...this.#held].some((attempt) => attempt.job.crashes > 0)
-    const { news } = this.#session
-    news.claimSent()
+    const suspects = ![...this.#held.running].some((attempt) => attempt.job.crashes > 0)
+    let claimed: Attempt[] = []
     let held: Attempt[] = []
+    this.#session.claimSent()
     try {
-      const { leases, sentMs } = await this.#session.cycle([], { queue: this.name, limit, suspects })
-      held = leases.flatMap((lease) => this.#receive(lease, sentMs))
+      const claim = { queue: this.name, limit, suspects }
+      const { leases, sentMs } = await this.#session.cycle({ settle: [], claim })
+      claimed = leases.flatMap((lease) => this.#attemptsOf(lease, sentMs))
+      held = claimed.filter((attempt) => this.#hold(attempt))
     } finally {
-      news.claimLanded()
+      this.#session.claimLanded()
     }
-    const messages = held.flatMap((attempt) => (this.#isOver(attempt) ? [] : [this.#message(attempt)]))
-    // Where all of them were too late, others may stand behind them.
-    return held.length > 0 && messages.length === 0 ? this.#claim(limit) : messages
+    // If all of them were too late, others may stand behind them.
+    if (claimed.length > 0 && held.length === 0) return this.#claim(limit)
+    return held.map((attempt) => this.#message(attempt))
   }
 
-  #receive(lease: Lease, sentMs: number): Attempt[] {
-    const held = lease.jobs.map((_, position) => this.#hold(lease, position))
-    for (const attempt of held) {
-      const news = this.#session.news.about(lease, attempt.position, attempt.job, sentMs)
-      if (news?.type === 'cancelled') this.#stop(attempt, news.reason)
-      else if (news?.type === 'paused') this.#settleQuietly(attempt, { type: 'interrupted' })
-    }
-    return held
-  }
-
-  /** Whether it was cancelled, given back, or is too late: then nobody gets to see it. */
-  #isOver(attempt: Attempt): boolean {
-    if (attempt.phase !== 'running') return true
-    const outcome = lateOutcome(attempt, this.#core.clock.monotonicMs())
-    if (outcome === null) return false
-    this.#settleQuietly(attempt, outcome)
-    return true
-  }
-
-  #hold(lease: Lease, position: number): Attempt {
+  #attemptsOf(lease: Lease, sentMs: number): Attempt[] {
+    const { worker } = this.#session
     const nowMs = this.#core.clock.monotonicMs()
-    const job = lease.jobs[position]
-    if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
-    const attempt = new Attempt(job, lease, position, this.#session.worker, nowMs)
-    attempt.begin(nowMs, timeoutOf(this.#core, job, this.#core.definition(job.name)))
-    this.#held.add(attempt)
-    this.#session.started(attempt)
-    this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
-    return attempt
+    return lease.jobs.map((job, position) => new Attempt(job, lease, position, worker, nowMs, sentMs))
+  }
+
+  /** False if it was cancelled or paused meanwhile, or is too late: then no caller gets it. */
+  #hold(attempt: Attempt): boolean {
+    const nowMs = this.#core.clock.monotonicMs()
+    const notice = this.#session.heardOf(attempt)
+    if (notice?.type === 'cancelled') this.#end(attempt, { type: 'cancelled', reason: notice.reason })
+    else if (notice?.type === 'paused') this.#end(attempt, { type: 'interrupted' })
+    else {
+      const outcome = lateOutcome(attempt, nowMs)
+      if (outcome === null) this.#held.begin(attempt, nowMs)
+      else this.#end(attempt, outcome)
+    }
+    return attempt.phase === 'running'
   }
 
   #message(attempt: Attempt): Message {
     const { job } = attempt
-    this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
     const payload = JSON.parse(job.payload) as unknown
     job.payload = ''
     return {
@@ -279,69 +270,72 @@ export class MessageQueue implements LocalWorker {
   }
 
   async #settleByHand(attempt: Attempt, outcome: Outcome): Promise<void> {
-    const { abort, job, phase } = attempt
+    const { abort, job } = attempt
     if (abort.reason !== undefined) throw noLongerHeld(attempt, abort.reason.message)
-    if (phase === 'settled')
+    const pending = this.#held.conclude(attempt, outcome)
+    if (pending === null)
       throw new HoldfastError('HF_MESSAGE_SETTLED', `Message ${job.id} is settled already.`)
-    await this.#finish(this.#settle(attempt, outcome))
+    await this.#finish(this.#write(pending, (settle) => this.#send(settle)))
   }
 
-  /** `isQuiet`: nobody waits for it. */
-  async #settle(attempt: Attempt, outcome: Outcome, isQuiet = false): Promise<void> {
-    attempt.phase = 'settled'
-    this.#held.delete(attempt)
-    this.#session.ended(attempt)
-    const base = this.#core.definition(attempt.job.name)?.retry ?? this.#core.settings.retry
-    const policy = withOverrides(base, attempt)
-    const pending = settle(this.#core, attempt, outcome, policy)
-    const { written, answer } = await this.#write(pending, isQuiet).catch((error: unknown) => {
-      this.#holdOn(attempt)
+  /** Ends a message that no caller has. */
+  #end(attempt: Attempt, outcome: Outcome): void {
+    const pending = this.#held.conclude(attempt, outcome)
+    if (pending !== null) this.#settleQuietly(pending)
+  }
+
+  /** Nobody waits for this settle, so nobody else would try again. */
+  #settleQuietly(pending: PendingSettle): void {
+    const { attempt } = pending
+    const first = this.#unwritten.get(attempt) ?? pending
+    this.#unwritten.delete(attempt)
+    this.#finish(this.#write(first, (settle) => this.#sendOrRefuse(settle))).catch((error: unknown) => {
+      if (this.#closed || attempt.phase !== 'running') return
+      this.#session.tellError('settle a message', error)
+      this.#unwritten.set(attempt, first)
+      this.#held.callAt(attempt, this.#core.clock.monotonicMs() + SETTLE_AGAIN_MS)
+    })
+  }
+
+  /** If it cannot be written, the message is still held: its lease lives as long as this process. */
+  async #write(pending: PendingSettle, send: (pending: PendingSettle) => Promise<Written>): Promise<void> {
+    const { attempt } = pending
+    this.#held.drop(attempt)
+    const { written, answer } = await send(pending).catch((error: unknown) => {
+      this.#held.hold(attempt, attempt.timeoutAtMs)
       throw error
     })
-    tellSettled(this.#core, written, answer)
+    this.#core.instrumentation.attemptEnded(written, answer)
     if (answer === 'lost') throw noLongerHeld(attempt, 'Its lease was lost.')
   }
 
-  /** If the store refuses the data, whoever waits can settle the message in another way. Otherwise it becomes a dead letter. */
-  async #write(
-    pending: PendingSettle,
-    isQuiet: boolean,
-  ): Promise<{ readonly written: PendingSettle; readonly answer: SettleAnswer }> {
+  async #send(written: PendingSettle): Promise<Written> {
+    return { written, answer: await this.#session.settleNow(written.request) }
+  }
+
+  /** If the store refuses the data, the message becomes a dead letter. A caller could settle it in another way instead. */
+  async #sendOrRefuse(pending: PendingSettle): Promise<Written> {
     try {
-      return { written: pending, answer: await this.#session.settleNow(pending.request) }
+      return await this.#send(pending)
     } catch (error) {
-      if (!isQuiet || !isRefusal(error)) throw error
-      const written = settleAsRefused(this.#core, pending, toError(error))
-      return { written, answer: await this.#session.settleNow(written.request) }
+      if (!isRefusal(error)) throw error
+      return this.#send(settleAsRefused(this.#core, pending, toError(error)))
     }
-  }
-
-  /** What could not be written is still held: somebody must settle it, for its lease lives as long as this process. */
-  #holdOn(attempt: Attempt): void {
-    attempt.phase = 'running'
-    this.#held.add(attempt)
-    this.#session.started(attempt)
-    this.#timeouts.set(attempt, attempt.timeoutAtMs)
-  }
-
-  #overdue(attempt: Attempt): void {
-    attempt.stop('timeout', `The message was held longer than ${attempt.timeoutMs} ms.`)
-    this.#settleQuietly(attempt)
   }
 
   /** A message is no longer the caller's when its cancel is heard: the settle tells the store. */
   #cancel({ token, position, reason }: CancelNotice): boolean {
-    const attempt = [...this.#held].find((one) => one.token === token && one.position === position)
-    if (attempt !== undefined) this.#stop(attempt, reason)
+    const attempt = [...this.#held.running].find((one) => one.token === token && one.position === position)
+    if (attempt !== undefined) this.#held.cancel(attempt, reason)
     return false
   }
 
   /** See `LocalWorker`. */
   cancelled(id: string, reason: string | null): LocalCancel {
-    this.#session.news.cancelled(id, reason)
-    const attempt = [...this.#held].find((one) => one.job.id === id)
+    this.#session.noteCancelled(id, reason)
+    const attempt = [...this.#held.running].find((one) => one.job.id === id)
     if (attempt === undefined) return 'unknown'
-    this.#stop(attempt, reason)
+    this.#held.cancel(attempt, reason)
     return 'dropped'
   }
 
@@ -350,31 +344,15 @@ export class MessageQueue implements LocalWorker {
     if (queue === this.name) this.#session.notePaused(queue, this.#core.clock.monotonicMs())
   }
 
-  #stop(attempt: Attempt, reason: string | null): void {
-    attempt.cancelReason = reason
-    attempt.stop('cancelled', reason ?? 'The message was cancelled.')
-    this.#settleQuietly(attempt)
-  }
-
-  /** Nobody waits for this settle, so nobody else would try again. */
-  #settleQuietly(attempt: Attempt, outcome: Outcome = outcomeOfAbort(attempt)): void {
-    this.#finish(this.#settle(attempt, outcome, true)).catch(() => {
-      if (this.#closed || attempt.phase !== 'running') return
-      this.#timeouts.set(attempt, this.#core.clock.monotonicMs() + SETTLE_AGAIN_MS)
-    })
-  }
-
   #lose(tokens: ReadonlySet<Token>): void {
-    for (const attempt of this.#held) {
-      if (!tokens.has(attempt.token)) continue
-      attempt.phase = 'lost'
-      attempt.stop('lease_lost', 'The lease was taken away: somebody else has the message by now.')
-      this.#held.delete(attempt)
-      this.#session.ended(attempt)
-      this.#core.events.emit('job.lost', attempt.end(attempt.runMs(this.#core.clock.monotonicMs())))
-    }
+    for (const attempt of this.#held.lose(this.#held.running, tokens)) this.#held.drop(attempt)
     this.#session.forget(tokens)
   }
+}
+
+interface Written {
+  readonly written: PendingSettle
+  readonly answer: SettleAnswer
 }
 
 function noLongerHeld({ job }: Attempt, why: string): HoldfastError {

@@ -27,7 +27,7 @@ function setUp(limits: { maxItems: number; maxInFlight: number }) {
   const clock = new VirtualClock()
   const late = (item: number): Error => new Error(`${item} waited too long`)
   return {
-    batcher: new Batcher<number, number>({ send, ...limits, clock: () => clock, patienceMs: 1_000, late }),
+    batcher: new Batcher<number, number>({ send, ...limits, clock: () => clock, timeoutMs: 1_000, late }),
     clock,
     calls,
     sizes: () => calls.map(({ items }) => items.length),
@@ -132,7 +132,7 @@ describe('a batcher', () => {
       },
       ...WIDE,
       clock: () => new VirtualClock(),
-      patienceMs: 1_000,
+      timeoutMs: 1_000,
       late: () => new Error('late'),
     })
     await expect(batcher.add(1)).rejects.toThrow('thrown')

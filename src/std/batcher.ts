@@ -1,108 +1,139 @@
 /**
- * Turns many concurrent calls into few: what is asked for in one turn, or while `maxInFlight` calls are already
+ * Turns many concurrent calls into few: what is asked for in one turn, or while `maxInFlight` batches are already
  * under way, travels together. A lone call is sent at once, so batching costs no latency when there is nothing to
- * batch. Each caller gets its own answer, or its own error, or that of the call that carried it.
+ * batch. Each caller gets its own answer, or its own error, or that of the batch that carried it.
  *
- * A call has a deadline of its own; who had to wait for it first is turned away when its patience is over, though the
- * call may go on for others.
+ * A caller's deadline counts from its call. A batch has the deadline of its newest caller, and `send` keeps to it. A
+ * caller that had to wait before its batch was sent is turned away at its own, earlier deadline; one alarm serves all
+ * of these.
  */
 import type { Clock } from './clock.ts'
+import type { Deadline } from './deadline.ts'
 
-interface Waiting<Item, Answer> {
+interface Caller<Item, Answer> {
   readonly item: Item
   readonly untilMs: number
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: unknown) => void
 }
 
+/** What is under way together. */
+interface Batch<Item, Answer> {
+  /** Those who came first stand first. */
+  readonly callers: readonly Caller<Item, Answer>[]
+  readonly deadline: Deadline
+  /** How many callers, from the first on, were turned away. */
+  turnedAway: number
+}
+
 export interface BatcherOptions<Item, Answer> {
-  /** Must answer every item, in order; an Error rejects the call of its item alone. */
-  readonly send: (items: readonly Item[]) => Promise<readonly (Answer | Error)[]>
+  /** Answers every item, in order, by the deadline; an Error rejects the call of its item alone. */
+  readonly send: (items: readonly Item[], deadline: Deadline) => Promise<readonly (Answer | Error)[]>
   readonly maxItems: number
   readonly maxInFlight: number
   /** Read anew each time: a test may put another clock in its place. */
   readonly clock: () => Pick<Clock, 'monotonicMs' | 'after'>
   /** How long a caller waits, from its call on. */
-  readonly patienceMs: number
-  readonly late: (item: Item) => Error
+  readonly timeoutMs: number
+  /** `lastError`: what the batch that carries the item, or one that it waits for, failed with last. */
+  readonly late: (item: Item, lastError: Error | undefined) => Error
 }
 
 const WORTH_SPLITTING = 16
 
 export class Batcher<Item, Answer> {
   readonly #options: BatcherOptions<Item, Answer>
-  #waiting: Waiting<Item, Answer>[] = []
-  /** Under way, with callers in them that had to wait before; those who came first stand first. */
-  readonly #belated = new Set<Waiting<Item, Answer>[]>()
+  readonly #underWay = new Set<Batch<Item, Answer>>()
+  #waiting: Caller<Item, Answer>[] = []
   #cancelAlarm: (() => void) | undefined
-  #inFlight = 0
-  #flushPlanned = false
+  #sendPlanned = false
+  /** What the batch that just failed ended with, for the callers that waited for it: they may have no time left to ask. */
+  #lastError: Error | undefined
 
   constructor(options: BatcherOptions<Item, Answer>) {
     this.#options = options
   }
 
   add(item: Item): Promise<Answer> {
-    const { clock, patienceMs, maxInFlight } = this.#options
+    const { clock, timeoutMs } = this.#options
+    const untilMs = clock().monotonicMs() + timeoutMs
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, untilMs: clock().monotonicMs() + patienceMs, resolve, reject })
-      if (this.#inFlight >= maxInFlight) this.#setAlarm()
-      else this.#planFlush()
+      this.#waiting.push({ item, untilMs, resolve, reject })
+      if (this.#isFull) this.#setAlarm()
+      else this.#planSend()
     })
   }
 
-  #planFlush(): void {
-    if (this.#flushPlanned || this.#inFlight >= this.#options.maxInFlight) return
-    this.#flushPlanned = true
+  get #isFull(): boolean {
+    return this.#underWay.size >= this.#options.maxInFlight
+  }
+
+  #planSend(): void {
+    if (this.#sendPlanned || this.#isFull) return
+    this.#sendPlanned = true
     queueMicrotask(() => {
-      this.#flushPlanned = false
-      while (this.#waiting.length > 0 && this.#inFlight < this.#options.maxInFlight) void this.#flush()
+      this.#sendPlanned = false
+      while (this.#waiting.length > 0 && !this.#isFull) void this.#sendNext()
     })
   }
 
   /**
-   * Where nothing is under way and many wait, one call for each half: while the other side works on the first, this one
+   * If nothing is under way and many wait, one batch for each half: while the other side works on the first, this one
    * prepares the second, and from then on their callers take turns.
    */
   #batchSize(): number {
     const { maxItems, maxInFlight } = this.#options
     const waiting = this.#waiting.length
-    if (this.#inFlight > 0 || waiting < WORTH_SPLITTING) return maxItems
+    if (this.#underWay.size > 0 || waiting < WORTH_SPLITTING) return maxItems
     return Math.min(maxItems, Math.ceil(waiting / maxInFlight))
   }
 
-  async #flush(): Promise<void> {
-    const batch = this.#waiting.slice(0, this.#batchSize())
-    this.#waiting = this.#waiting.slice(batch.length)
-    this.#inFlight++
-    const belated = [...batch]
-    if (this.#cancelAlarm !== undefined) this.#belated.add(belated)
+  #takeNext(): Batch<Item, Answer> {
+    const callers = this.#waiting
+    this.#waiting = callers.splice(this.#batchSize())
+    const atMs = (callers.at(-1) as Caller<Item, Answer>).untilMs
+    const deadline: Deadline = { atMs, timeoutMs: this.#options.timeoutMs }
+    if (this.#lastError !== undefined) deadline.lastError = this.#lastError
+    this.#lastError = undefined
+    return { callers, deadline, turnedAway: 0 }
+  }
+
+  async #sendNext(): Promise<void> {
+    const batch = this.#takeNext()
+    const { callers, deadline } = batch
+    this.#underWay.add(batch)
+    let failed = false
     try {
-      const answers = await this.#options.send(batch.map((waiting) => waiting.item))
-      batch.forEach((waiting, index) => {
+      const items = callers.map((caller) => caller.item)
+      const answers = await this.#options.send(items, deadline)
+      callers.forEach((caller, index) => {
         const answer = answers[index]
-        if (answer instanceof Error) waiting.reject(answer)
-        else waiting.resolve(answer as Answer)
+        if (answer instanceof Error) caller.reject(answer)
+        else caller.resolve(answer as Answer)
       })
+      failed = answers.every((answer) => answer instanceof Error)
     } catch (error) {
-      for (const waiting of batch) waiting.reject(error)
+      failed = true
+      for (const caller of callers) caller.reject(error)
     } finally {
-      this.#inFlight--
-      this.#belated.delete(belated)
-      if (this.#waiting.length > 0) this.#planFlush()
-      else if (this.#belated.size === 0) this.#endAlarm()
+      this.#underWay.delete(batch)
+      if (this.#waiting.length > 0) {
+        this.#lastError = failed ? deadline.lastError : undefined
+        this.#planSend()
+      } else if (this.#cancelAlarm !== undefined && ![...this.#underWay].some(hasWaited)) this.#endAlarm()
     }
   }
 
-  /** One for all; there is none while nobody has to wait. */
+  /** Not set while nobody has to wait: `send` keeps to the deadline of its batch. */
   #setAlarm(): void {
     if (this.#cancelAlarm !== undefined) return
-    const clock = this.#options.clock()
-    const next = [this.#waiting, ...this.#belated].flatMap(([first]) => first?.untilMs ?? [])
+    const firsts = [...this.#underWay].filter(hasWaited).map(({ callers, turnedAway }) => callers[turnedAway])
+    const next = [this.#waiting[0], ...firsts].flatMap((caller) => caller?.untilMs ?? [])
     if (next.length === 0) return
+    const clock = this.#options.clock()
     this.#cancelAlarm = clock.after(Math.min(...next) - clock.monotonicMs(), () => {
       this.#cancelAlarm = undefined
-      for (const list of [this.#waiting, ...this.#belated]) this.#turnAway(list)
+      this.#turnAwayLate(clock.monotonicMs())
       this.#setAlarm()
     })
   }
@@ -112,11 +143,29 @@ export class Batcher<Item, Answer> {
     this.#cancelAlarm = undefined
   }
 
-  #turnAway(list: Waiting<Item, Answer>[]): void {
-    const { clock, late } = this.#options
-    const nowMs = clock().monotonicMs()
-    const patient = list.findIndex(({ untilMs }) => untilMs > nowMs)
-    for (const waiting of list.splice(0, patient === -1 ? list.length : patient))
-      waiting.reject(late(waiting.item))
+  #turnAwayLate(nowMs: number): void {
+    const { late } = this.#options
+    for (const batch of this.#underWay) {
+      const { callers, deadline } = batch
+      const end = callers.length - countPatient(callers, nowMs)
+      for (const caller of callers.slice(batch.turnedAway, end))
+        caller.reject(late(caller.item, deadline.lastError))
+      batch.turnedAway = end
+    }
+    const lastError = [...this.#underWay].map(({ deadline }) => deadline.lastError).find(Boolean)
+    const end = this.#waiting.length - countPatient(this.#waiting, nowMs)
+    for (const caller of this.#waiting.splice(0, end)) caller.reject(late(caller.item, lastError))
   }
+}
+
+/** Whether a caller's deadline comes before that of the batch. */
+function hasWaited({ callers, deadline, turnedAway }: Batch<unknown, never>): boolean {
+  const first = callers[turnedAway]
+  return first !== undefined && (turnedAway > 0 || first.untilMs < deadline.atMs)
+}
+
+/** How many callers, at the end of the list, have time left. */
+function countPatient(callers: readonly { readonly untilMs: number }[], nowMs: number): number {
+  const first = callers.findIndex(({ untilMs }) => untilMs > nowMs)
+  return first === -1 ? 0 : callers.length - first
 }

@@ -14,6 +14,7 @@ export class Bell {
   }
 
   ring(): void {
+    if (this.#rung) return
     this.#rung = true
     this.#wake?.()
   }

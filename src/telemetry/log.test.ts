@@ -102,6 +102,12 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
       ['warn', 'event loop blocked for 3.2s while resize, mail ran'],
     ],
   ],
+  'worker.error': [
+    [
+      { worker: 'w1', doing: 'settle and claim', error },
+      ['error', `worker could not settle and claim: ${error.message}`],
+    ],
+  ],
   'worker.slowed': [
     [{ worker: 'w1', pauseMs: 1_000, job: 'mail' }, ['warn', 'mail ran out of resources; no claims for 1s']],
   ],

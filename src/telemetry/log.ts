@@ -101,6 +101,10 @@ const ROWS: Rows = {
     text: ({ blockedMs, jobs }) =>
       `event loop blocked for ${formatDuration(blockedMs)}${jobs.length === 0 ? '' : ` while ${namesOf(jobs)} ran`}`,
   },
+  'worker.error': {
+    level: 'error',
+    text: ({ doing, error }) => `worker could not ${doing}: ${error.message}`,
+  },
   'worker.slowed': {
     level: 'warn',
     text: ({ pauseMs, job }) => `${job} ran out of resources; no claims for ${formatDuration(pauseMs)}`,

@@ -7,7 +7,6 @@ import type { Core } from '../core/core.ts'
 import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { HoldfastError } from '../errors.ts'
-import type { JobDefinition } from '../job/definition.ts'
 import type { JobId, WorkerId } from '../job/ids.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import { declareHandler, HandingOver } from '../maintenance/dead-letters.ts'
@@ -15,11 +14,10 @@ import { fireSchedules } from '../maintenance/scheduler.ts'
 import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
 import { MAX_BATCH, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
+import { Attempts } from '../worker/attempts.ts'
 import { BatchGroup } from '../worker/batch-group.ts'
-import { batchFunction, execute, lateOutcome } from '../worker/execute.ts'
-import { Reporter } from '../worker/reporter.ts'
-import { policyOf, settle, tellSettled, timeoutOf, type PendingSettle } from '../worker/settling.ts'
-import { Timeouts } from '../worker/timeouts.ts'
+import { batchFunction, lateOutcome } from '../worker/execute.ts'
+import { retryOfUnknownJobs, type PendingSettle } from '../worker/settling.ts'
 
 export type RunResult<Out> =
   | { readonly state: 'completed'; readonly result: Out }
@@ -36,9 +34,9 @@ export class TestWorker implements LocalWorker {
   readonly #core: Core
   readonly #clock: VirtualClock
   readonly #deliver: 'once' | 'twice'
-  readonly #running = new Set<Attempt>()
-  readonly #timeouts: Timeouts
-  readonly #reporter: Reporter
+  readonly #attempts: Attempts
+  /** For each attempt that runs: what to call with its outcome. */
+  readonly #waiting = new Map<Attempt, (outcome: Outcome) => void>()
   readonly #deliveredOnce = new Set<JobId>()
   readonly #handing: HandingOver
   #worker: WorkerId
@@ -55,9 +53,14 @@ export class TestWorker implements LocalWorker {
     this.#deliver = deliver
     this.#worker = core.ids.worker()
     this.#handing = new HandingOver(core, (items) => client.enqueuer.together(items))
-    this.#reporter = new Reporter(core, () => undefined)
-    this.#timeouts = new Timeouts(clock, this.#running, (attempt) => {
-      attempt.stop('timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
+    this.#attempts = new Attempts({
+      core,
+      definitionOf: (name) => core.definition(name),
+      retryOfUnknown: retryOfUnknownJobs(core),
+      // A test waits for its handler: time stands still meanwhile.
+      graceMs: Infinity,
+      onReturned: (attempt, outcome) => this.#waiting.get(attempt)?.(outcome ?? { type: 'interrupted' }),
+      onGivenUp: () => undefined,
     })
   }
 
@@ -72,24 +75,20 @@ export class TestWorker implements LocalWorker {
 
   async #register(): Promise<void> {
     // Time jumps by years in tests, and nobody but this worker is there to rescue it.
-    await this.#core.connection.call('start the test queue', (store) =>
-      store.register(this.#worker, 100 * YEAR_MS),
-    )
+    const registration = { worker: this.#worker, leaseMs: 100 * YEAR_MS, atOnce: undefined }
+    await this.#core.store.worker.register(registration)
   }
 
   stop(): void {
-    this.#timeouts.clear()
+    this.#attempts.clear()
     this.#leave?.()
   }
 
   /** All that is claimed in a test's world is held here: it runs, or is about to. */
   cancelled(id: string, reason: string | null): LocalCancel {
     this.#cancels.set(id, reason)
-    for (const attempt of this.#running) {
-      if (attempt.job.id !== id) continue
-      attempt.cancelReason = reason
-      attempt.stop('cancelled', reason ?? 'The job was cancelled.')
-    }
+    for (const attempt of this.#attempts.running)
+      if (attempt.job.id === id) this.#attempts.cancel(attempt, reason)
     return 'running'
   }
 
@@ -207,15 +206,14 @@ export class TestWorker implements LocalWorker {
   ): Promise<RunResult<unknown>> {
     const job = lease.jobs[position]
     if (job === undefined) throw new Error(`lease ${lease.token} has no position ${position}`)
-    const jobs = new Map(this.#core.registry.all().map((definition) => [definition.name, definition]))
     const attempt = new Attempt(job, lease, position, this.#worker, this.#clock.monotonicMs())
     attempt.batch = shared
     const late = this.#cancelOf(job.id) ?? lateOutcome(attempt, this.#clock.monotonicMs())
-    const executing = late === null ? this.#execute(attempt, jobs) : Promise.resolve(late)
+    if (late !== null) shared?.ended(attempt)
+    const executing = late === null ? this.#execute(attempt) : Promise.resolve(late)
     onStart?.()
-    const outcome = await executing
-    shared?.ended(attempt)
-    const pending = settle(this.#core, attempt, outcome, policyOf(this.#core, attempt, jobs))
+    const pending = this.#attempts.conclude(attempt, await executing)
+    if (pending === null) throw new Error(`attempt ${attempt.job.id} has ended twice`)
     if (this.#deliver === 'twice' && !this.#deliveredOnce.has(job.id)) {
       this.#deliveredOnce.add(job.id)
       await this.#dieBeforeSettling()
@@ -228,17 +226,15 @@ export class TestWorker implements LocalWorker {
     return this.#cancels.has(id) ? { type: 'cancelled', reason: this.#cancels.get(id) ?? null } : null
   }
 
-  async #execute(attempt: Attempt, jobs: ReadonlyMap<string, JobDefinition>): Promise<Outcome> {
-    const nowMs = this.#clock.monotonicMs()
-    attempt.begin(nowMs, timeoutOf(this.#core, attempt.job, jobs.get(attempt.job.name)))
-    this.#running.add(attempt)
-    this.#timeouts.set(attempt, nowMs + attempt.timeoutMs)
-    this.#core.events.emit('job.started', { ...attempt.facts, waitMs: attempt.waitMs })
+  async #execute(attempt: Attempt): Promise<Outcome> {
     try {
-      return (await execute(this.#core, attempt, jobs, this.#reporter)) ?? { type: 'interrupted' }
+      return await new Promise((resolve) => {
+        this.#waiting.set(attempt, resolve)
+        this.#attempts.run(attempt, this.#clock.monotonicMs())
+      })
     } finally {
-      this.#running.delete(attempt)
-      await this.#core.connection.store.report(this.#worker, this.#reporter.take())
+      this.#waiting.delete(attempt)
+      await this.#core.connection.store.report(this.#worker, this.#attempts.takeReports())
     }
   }
 
@@ -254,7 +250,7 @@ export class TestWorker implements LocalWorker {
   async #settle(pending: PendingSettle): Promise<RunResult<unknown>> {
     const { store } = this.#core.connection
     const { settled } = await store.cycle({ worker: this.#worker, settle: [pending.request], claim: null })
-    tellSettled(this.#core, pending, settled[0] ?? 'lost')
+    this.#core.instrumentation.attemptEnded(pending, settled[0] ?? 'lost')
     return resultOf(pending)
   }
 }

@@ -1,8 +1,8 @@
 /**
- * One attempt at one job, from claim to settlement. It ends exactly once: by its handler, by being given up (the
- * handler ignores its abort), or by losing its lease, after which nothing of it is ever written.
+ * One attempt at one job, from claim to settlement. It ends exactly once: when its handler returns, when the worker gives
+ * up on a handler that ignores its abort signal, or when its lease is lost; then nothing of it is ever written.
  */
-import type { CurrentJob } from '../core/current-job.ts'
+import type { ObservedAttempt } from '../core/instrumentation.ts'
 import { Aborted, type AbortWhy } from '../errors.ts'
 import type { AttemptEnd, AttemptFacts } from '../job/events.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
@@ -14,12 +14,18 @@ import type { BatchGroup } from './batch-group.ts'
 import type { Batched } from './batched.ts'
 
 /**
- * waiting: claimed, not started · running · settled: its outcome is on its way to the store, though the handler may
+ * waiting: claimed, not started · running · settled: its settlement is on its way to the store, though the handler may
  * still be running · lost: its lease is gone
  */
 export type AttemptPhase = 'waiting' | 'running' | 'settled' | 'lost'
 
-export class Attempt implements CurrentJob, Batched {
+/** Told of what an attempt leaves behind. */
+export interface AttemptWatcher {
+  /** A promise of the handler was rejected, unhandled, after the handler had returned. */
+  lateRejection(attempt: Attempt, reason: unknown): void
+}
+
+export class Attempt implements ObservedAttempt, Batched {
   readonly job: ClaimedJob
   readonly token: Token
   readonly position: number
@@ -29,28 +35,29 @@ export class Attempt implements CurrentJob, Batched {
   readonly receivedMs: number
   /** The same: when the claim was sent. */
   readonly askedMs: number
-  readonly abort = new LazyAbort()
   phase: AttemptPhase = 'waiting'
   /** Undefined until its handler is started. */
   startedMs: number | undefined
   timeoutMs = 0
-  /** When its timeout strikes, or Infinity once it has. */
+  /** When its timeout or its grace period ends; Infinity once that was acted on. */
   timeoutAtMs = Infinity
-  /** Why it was told to end, if it was. */
+  /** Why it was told to end; undefined if it was not. */
   abortedFor: AbortWhy | undefined
   cancelReason: string | null = null
-  /** With whom it was started, for a batch handler; undefined for a plain job. */
+  /** The jobs that a batch handler gets together with this one; undefined for a plain job. */
   batch: BatchGroup | undefined
   batchCall: Batched['batchCall']
   /**
-   * From before its handler's commit is sent until that has failed: the commit may have ended its lease, so a lease that is
-   * gone is no loss.
+   * True from when its handler's commit is sent until that has failed: the commit may have ended its lease, so a missing
+   * lease is no loss.
    */
   commits = false
-  /** Set once its handler has committed: it is completed in the store, whatever comes after. */
+  /** Set once its handler has committed: the job is completed in the store, whatever comes after. */
   committed: CompletedSettlement | undefined
+  #abort: LazyAbort | undefined
   #unhandled: { readonly reason: unknown } | undefined
-  #onLateRejection: ((reason: unknown) => void) | undefined
+  /** Set once the handler has returned: a rejection from then on cannot change the outcome. */
+  #watcher: AttemptWatcher | undefined
 
   constructor(
     job: ClaimedJob,
@@ -67,6 +74,12 @@ export class Attempt implements CurrentJob, Batched {
     this.worker = worker
     this.receivedMs = nowMs
     this.askedMs = askedMs
+  }
+
+  /** Made when somebody asks for it: most handlers never look at their signal. */
+  get abort(): LazyAbort {
+    this.#abort ??= new LazyAbort()
+    return this.#abort
   }
 
   get correlationId(): string {
@@ -101,14 +114,14 @@ export class Attempt implements CurrentJob, Batched {
     return { id, job: name, queue, worker, attempt, maxAttempts, correlationId, waitMs, durationMs }
   }
 
-  /** The handler starts now, and has this long. */
+  /** The handler starts now and may run for `timeoutMs`. */
   begin(nowMs: number, timeoutMs: number): void {
     this.phase = 'running'
     this.startedMs = nowMs
     this.timeoutMs = timeoutMs
   }
 
-  /** By the store's clock, as far as can be told: its claim, and what passed here since. */
+  /** By the store's clock, as far as can be told: when it was claimed, plus the time that has passed here since. */
   get startedAt(): number {
     return this.claimedAt + Math.max(0, (this.startedMs ?? this.receivedMs) - this.receivedMs)
   }
@@ -117,11 +130,12 @@ export class Attempt implements CurrentJob, Batched {
     return this.startedMs === undefined ? 0 : nowMs - this.startedMs
   }
 
-  /** What a promise left behind unhandled says, if one did while the handler ran. */
+  /** The reason of a promise that was rejected, unhandled, while the handler ran. */
   get unhandledRejection(): { readonly reason: unknown } | undefined {
     return this.#unhandled
   }
 
+  /** Tells the handler to end. The first reason stays. */
   stop(why: AbortWhy, message: string): void {
     if (this.abortedFor !== undefined) return
     this.abortedFor = why
@@ -131,12 +145,12 @@ export class Attempt implements CurrentJob, Batched {
   }
 
   unhandled(reason: unknown): void {
-    if (this.#onLateRejection === undefined) this.#unhandled ??= { reason }
-    else this.#onLateRejection(reason)
+    if (this.#watcher === undefined) this.#unhandled ??= { reason }
+    else this.#watcher.lateRejection(this, reason)
   }
 
-  /** The handler has returned: a rejection from now on cannot change the outcome any more. */
-  returned(onLateRejection: (reason: unknown) => void): void {
-    this.#onLateRejection = onLateRejection
+  /** The handler has returned. */
+  returned(watcher: AttemptWatcher): void {
+    this.#watcher = watcher
   }
 }

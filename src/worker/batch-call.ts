@@ -1,7 +1,4 @@
-/**
- * One call of a batch handler. Inside of its own attempt each job waits for its company here; then the handler is called
- * for all of them, and each goes back with its own result or error.
- */
+/** One call of a batch handler, for all of its members. Each member ends with its own result or error. */
 import { currentJob, type CurrentJob } from '../core/current-job.ts'
 import { HoldfastError } from '../errors.ts'
 import type { BatchContext, RunContext } from '../job/context.ts'
@@ -13,30 +10,69 @@ import type { Batched } from './batched.ts'
 type Context = RunContext<unknown, object>
 export type BatchFunction = (batch: BatchContext<unknown, object>) => unknown
 
-/** An attempt that is ready for its handler. */
-export interface Member {
+/**
+ * One job of a batch: an attempt that is ready for its handler, and later its own result or error. Not a promise, since
+ * promises would be most of the cost of a job that does nothing.
+ */
+export class BatchMember {
   readonly attempt: Batched
   readonly context: Context
-  readonly resolve: (result: unknown) => void
-  readonly reject: (error: unknown) => void
+  #ended: { readonly isFailure: boolean; readonly value: unknown } | undefined
+  #onResult: ((result: unknown) => void) | undefined
+  #onError: ((error: unknown) => void) | undefined
+
+  constructor(attempt: Batched, context: Context) {
+    this.attempt = attempt
+    this.context = context
+  }
+
+  resolve(result: unknown): void {
+    this.#end(false, result)
+  }
+
+  reject(error: unknown): void {
+    this.#end(true, error)
+  }
+
+  /** Calls one of the two: at once if the member has ended already. */
+  listen(onResult: (result: unknown) => void, onError: (error: unknown) => void): void {
+    this.#onResult = onResult
+    this.#onError = onError
+    if (this.#ended !== undefined) this.#tell(this.#ended)
+  }
+
+  promise(): Promise<unknown> {
+    return new Promise((resolve, reject) => this.listen(resolve, reject))
+  }
+
+  #end(isFailure: boolean, value: unknown): void {
+    if (this.#ended !== undefined) return
+    this.#ended = { isFailure, value }
+    this.#tell(this.#ended)
+  }
+
+  #tell({ isFailure, value }: { readonly isFailure: boolean; readonly value: unknown }): void {
+    if (isFailure) this.#onError?.(value)
+    else this.#onResult?.(value)
+  }
 }
 
 export class BatchCall implements CurrentJob {
-  readonly #members: readonly Member[]
+  readonly #members: readonly BatchMember[]
   readonly #abort = new LazyAbort()
   #returned = false
 
-  constructor(members: readonly Member[]) {
+  constructor(members: readonly BatchMember[]) {
     this.#members = members
   }
 
-  /** What jobs enqueued by the handler take over: of several causes, none. */
+  /** Jobs that the handler enqueues inherit nothing if the batch has several jobs. */
   get inherited(): Inherited | undefined {
     const [only, ...others] = this.#members
     return others.length === 0 ? only?.attempt.inherited : undefined
   }
 
-  /** An attempt was told to end. The handler is, once all are. */
+  /** An attempt was told to end. The handler is told once all of them are. */
   stopped(reason: Error): void {
     if (this.#members.every(({ attempt }) => attempt.abortedFor !== undefined)) this.#abort.abort(reason)
   }
@@ -46,9 +82,9 @@ export class BatchCall implements CurrentJob {
     for (const { attempt } of blamed) attempt.unhandled(reason)
   }
 
-  /** Never rejects. `onReturned` comes before any member goes on, so that what it learns holds for the next batch. */
+  /** Never rejects. Calls `onReturned` before any member ends, so that the next batch has the new size. */
   async run(run: BatchFunction, onReturned: () => void): Promise<void> {
-    let tellMember: (member: Member, index: number) => void
+    let tellMember: (member: BatchMember, index: number) => void
     try {
       const returned = await currentJob.run(this, run, new Batch(this.#members, this.#abort))
       const results = readResults(returned, this.#members)
@@ -56,7 +92,7 @@ export class BatchCall implements CurrentJob {
       const ended = results.some(isThenable) ? await Promise.allSettled(results) : results
       tellMember = (member, index) => tell(member, ended[index])
     } catch (error) {
-      tellMember = ({ reject }) => reject(error)
+      tellMember = (member) => member.reject(error)
     }
     this.#returned = true
     onReturned()
@@ -65,7 +101,7 @@ export class BatchCall implements CurrentJob {
 }
 
 /** One for each member, in order. */
-function readResults(returned: unknown, members: readonly Member[]): readonly unknown[] {
+function readResults(returned: unknown, members: readonly BatchMember[]): readonly unknown[] {
   if (returned === undefined) return members.map(() => undefined)
   if (!Array.isArray(returned)) throw badResults(`a ${typeof returned}`, members)
   if (returned.length !== members.length) throw badResults(`${returned.length} results`, members)
@@ -73,10 +109,10 @@ function readResults(returned: unknown, members: readonly Member[]): readonly un
 }
 
 /** An Error fails it, alone or as what a promise came to. */
-function tell({ resolve, reject }: Member, result: unknown): void {
+function tell(member: BatchMember, result: unknown): void {
   const { isFailure, value } = judge(result)
-  if (isFailure) reject(value)
-  else resolve(value)
+  if (isFailure) member.reject(value)
+  else member.resolve(value)
 }
 
 /** A proxy can throw when it is merely asked for its class: that fails its own job, and nobody else's. */
@@ -96,7 +132,7 @@ function isSettled(result: unknown): result is PromiseSettledResult<unknown> {
   return (status === 'fulfilled' && 'value' in result) || (status === 'rejected' && 'reason' in result)
 }
 
-function badResults(returned: string, members: readonly Member[]): HoldfastError {
+function badResults(returned: string, members: readonly BatchMember[]): HoldfastError {
   const name = members[0]?.context.job.name
   return new HoldfastError(
     'HF_BATCH_RESULT',
@@ -109,7 +145,7 @@ class Batch implements BatchContext<unknown, object> {
   readonly jobs: readonly Context[]
   readonly #abort: LazyAbort
 
-  constructor(members: readonly Member[], abort: LazyAbort) {
+  constructor(members: readonly BatchMember[], abort: LazyAbort) {
     this.jobs = members.map(({ context }) => context)
     this.#abort = abort
   }

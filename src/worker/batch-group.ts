@@ -1,22 +1,23 @@
 /**
- * The attempts that were started together for a batch handler. Each goes its own way through schema and middleware, and
- * some never arrive at the handler: refused, cancelled, thrown out. Who arrives waits for the others, but not for ever:
- * after a while those who are there are a batch, and who comes later is one with whoever comes then.
+ * The attempts that a worker starts together for a batch handler. Each passes its own schema and middleware, and some
+ * never reach the handler because they are refused or cancelled. An attempt that reaches it waits for the others, for a
+ * second at most: then those that are there are called as a batch, and later ones form another.
  */
+import { currentJob } from '../core/current-job.ts'
 import type { Clock } from '../std/clock.ts'
 import type { Batched } from './batched.ts'
-import { BatchCall, type BatchFunction, type Member } from './batch-call.ts'
+import { BatchCall, BatchMember, type BatchFunction } from './batch-call.ts'
 
 export interface BatchGroupParts {
   readonly clock: Clock
   readonly run: BatchFunction
-  /** How many attempts belong to it. */
+  /** Number of attempts in the group. */
   readonly size: number
-  /** Told of each call of the handler. */
+  /** Called after each call of the handler. */
   readonly onReturned?: (durationMs: number) => void
 }
 
-/** Nearly all arrive at once; one that hangs on its way must not take its company with it. */
+/** How long an attempt waits for the others. Nearly all arrive at once. */
 const STRAGGLERS_MS = 1_000
 
 export class BatchGroup {
@@ -25,7 +26,7 @@ export class BatchGroup {
   #onTheirWay: number
   #left: number
   #begun = 0
-  #waiting: Member[] = []
+  #waiting: BatchMember[] = []
   #endWait: (() => void) | undefined
 
   constructor(parts: BatchGroupParts) {
@@ -34,38 +35,38 @@ export class BatchGroup {
     this.#left = parts.size
   }
 
-  /** An attempt is started; true for the first of them, which takes a slot. */
+  /** An attempt starts; true for the first one, which takes the slot. */
   begun(): boolean {
     return this.#begun++ === 0
   }
 
-  /** An attempt has arrived at its handler; resolves to its own result. */
-  join(attempt: Batched, context: Member['context']): Promise<unknown> {
-    return new Promise((resolve, reject) => this.admit({ attempt, context, resolve, reject }))
-  }
-
-  /** An attempt has arrived at its handler. */
-  admit(member: Member): void {
-    const { attempt, reject } = member
-    if (attempt.abort.reason !== undefined) return reject(attempt.abort.reason)
+  /** An attempt has reached its handler. */
+  join(attempt: Batched, context: BatchMember['context']): BatchMember {
+    const member = new BatchMember(attempt, context)
+    if (attempt.abortedFor !== undefined) {
+      member.reject(attempt.abort.reason)
+      return member
+    }
     attempt.batchCall = null
     this.#waiting.push(member)
     if (--this.#onTheirWay === 0) this.#call()
     else this.#endWait ??= this.#parts.clock.after(STRAGGLERS_MS, () => this.#call())
+    return member
   }
 
-  /** An attempt is over; true for the last of them, which gives the slot back. */
+  /** An attempt has ended; true for the last one, which frees the slot. */
   ended(attempt: Batched): boolean {
     if (attempt.batchCall === undefined && --this.#onTheirWay === 0) this.#call()
     return --this.#left === 0
   }
 
-  /** An attempt was told to end: it does at once where it only waits, else its call knows what to do. */
+  /** An attempt was told to end. If it still waits for the others, it ends at once; otherwise its call decides. */
   stopped(attempt: Batched, reason: Error): void {
     attempt.batchCall?.stopped(reason)
     if (this.#waiting.length === 0) return
-    for (const { reject } of this.#waiting.filter((member) => member.attempt === attempt)) reject(reason)
+    const stopped = this.#waiting.filter((member) => member.attempt === attempt)
     this.#waiting = this.#waiting.filter((member) => member.attempt !== attempt)
+    for (const member of stopped) member.reject(reason)
   }
 
   #call(): void {
@@ -78,6 +79,7 @@ export class BatchGroup {
     for (const { attempt } of members) attempt.batchCall = call
     const { run, clock, onReturned } = this.#parts
     const begunMs = clock.monotonicMs()
-    void call.run(run, () => onReturned?.(clock.monotonicMs() - begunMs))
+    // The last member to arrive calls the others as well: none of this belongs to that one job.
+    void currentJob.run(undefined, () => call.run(run, () => onReturned?.(clock.monotonicMs() - begunMs)))
   }
 }

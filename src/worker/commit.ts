@@ -24,22 +24,19 @@ export async function commitAttempt<R>(
   // A store that gave `write` up lets it run on: what it comes to does not count any more.
   let isGivenUp = false
   let done: { readonly value: R; readonly settlement: CompletedSettlement } | undefined
-  const send = core.connection.lend('commit', async (store) => {
-    const { transactions } = store
-    if (transactions === undefined) throw noTransactions(store.kind)
-    await transactions.commit({ worker, token, position, runMs, forget: core.forgets }, async (tx) => {
-      attempt.commits = false
-      refuseWhenOver(attempt)
-      const value = await insideCommit.run(() => write(tx as never))
-      const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
-      if (isGivenUp) throw over()
-      // A handler that was told to end meanwhile has ended in another way by now.
-      refuseWhenOver(attempt)
-      const settlement: CompletedSettlement = { type: 'completed', result: json, resultDropped: dropped }
-      done = { value, settlement }
-      attempt.commits = true
-      return settlement
-    })
+  const request = { worker, token, position, runMs, forget: core.forgets }
+  const send = core.store.commit(request, async (tx) => {
+    attempt.commits = false
+    refuseWhenOver(attempt)
+    const value = await insideCommit.run(() => write(tx as never))
+    const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
+    if (isGivenUp) throw over()
+    // A handler that was told to end meanwhile has ended in another way by now.
+    refuseWhenOver(attempt)
+    const settlement: CompletedSettlement = { type: 'completed', result: json, resultDropped: dropped }
+    done = { value, settlement }
+    attempt.commits = true
+    return settlement
   })
   await send.catch((error: unknown) => {
     isGivenUp = true
@@ -66,8 +63,4 @@ function twice({ job }: Attempt): HoldfastError {
     'HF_COMMITTED',
     `Job "${job.name}" has committed already, and is completed by that.`,
   )
-}
-
-function noTransactions(kind: string): HoldfastError {
-  return new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to commit in.`)
 }

@@ -1,4 +1,4 @@
-/** The object that a handler is given. Its parts are made when they are asked for: most handlers use few of them. */
+/** The object that a handler gets. Its parts are made when the handler reads them: most handlers use few of them. */
 import type { Core } from '../core/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
@@ -9,28 +9,23 @@ import type { Reporter } from './reporter.ts'
 
 export interface ContextParts {
   readonly core: Core
-  readonly attempt: Attempt
+  /** Made when the first handler reports something. */
   readonly reporter: Reporter
-  readonly definition: JobDefinition
 }
 
 export class JobContext implements RunContext<unknown, object> {
   readonly input: unknown
   readonly ctx: object
   readonly #parts: ContextParts
+  readonly #attempt: Attempt
+  readonly #definition: JobDefinition
 
-  constructor(parts: ContextParts, input: unknown, ctx: object) {
+  constructor(parts: ContextParts, attempt: Attempt, definition: JobDefinition, input: unknown, ctx: object) {
     this.input = input
     this.ctx = ctx
     this.#parts = parts
-  }
-
-  get #attempt(): Attempt {
-    return this.#parts.attempt
-  }
-
-  get #reporter(): Reporter {
-    return this.#parts.reporter
+    this.#attempt = attempt
+    this.#definition = definition
   }
 
   get signal(): AbortSignal {
@@ -46,17 +41,16 @@ export class JobContext implements RunContext<unknown, object> {
   }
 
   get log(): Logger {
-    return this.#reporter.logger(this.#attempt)
+    return this.#parts.reporter.logger(this.#attempt)
   }
 
   // Getters, not methods: handlers take them out of the object, and they must still know their attempt.
   get progress(): RunContext<unknown, object>['progress'] {
-    return (done, total, note) => this.#reporter.progress(this.#attempt, done, total, note)
+    return (done, total, note) => this.#parts.reporter.progress(this.#attempt, done, total, note)
   }
 
   get commit(): RunContext<unknown, object>['commit'] {
-    const { core, attempt, definition } = this.#parts
-    return (write) => commitAttempt(core, attempt, definition, write)
+    return (write) => commitAttempt(this.#parts.core, this.#attempt, this.#definition, write)
   }
 
   get snooze(): (delay: Parameters<RunContext<unknown, object>['snooze']>[0]) => Snooze {

@@ -1,9 +1,9 @@
 /**
  * One attempt, as a pipeline: find the handler, read the input, run the handler inside the middleware, and say how it
- * ended. Never throws: whatever happens is an outcome.
+ * ended. Never throws: whatever happens is an outcome. Nothing is awaited unless there is something to wait for: for a
+ * handler that returns at once, promises would be a good part of the cost of its job.
  */
 import type { Core } from '../core/core.ts'
-import { currentJob } from '../core/current-job.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { classify } from '../job/failure.ts'
@@ -15,72 +15,119 @@ import { formatDuration } from '../std/duration.ts'
 import { isThenable } from '../std/thenable.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
-import type { BatchFunction } from './batch-call.ts'
+import { BatchMember, type BatchFunction } from './batch-call.ts'
 import { BatchGroup } from './batch-group.ts'
-import { JobContext, jobInfo, SnoozeRequest } from './context.ts'
-import type { Reporter } from './reporter.ts'
+import { JobContext, jobInfo, SnoozeRequest, type ContextParts } from './context.ts'
 
-type Jobs = ReadonlyMap<string, JobDefinition>
+export interface Execution extends ContextParts {
+  readonly core: Core
+  readonly definitionOf: (name: string) => JobDefinition | undefined
+  /** Called once. The outcome is null if the attempt lost its lease. */
+  ended(attempt: Attempt, outcome: Outcome | null): void
+}
 
-/** Null where the attempt lost its lease: it has no outcome. */
-export async function execute(
-  core: Core,
-  attempt: Attempt,
-  jobs: Jobs,
-  reporter: Reporter,
-): Promise<Outcome | null> {
+/** Runs the handler of an attempt and tells `execution` how it ended, at once if nothing had to be waited for. */
+export function execute(execution: Execution, attempt: Attempt): void {
+  let ran: Outcome | Promise<Outcome> | BatchMember
   try {
-    const returned = await currentJob.run(attempt, runHandler, core, attempt, jobs, reporter)
-    return instead(attempt) ?? (attempt.phase === 'lost' ? null : returned)
+    ran = execution.core.instrumentation.inAttempt(attempt, runHandler, execution, attempt)
   } catch (thrown) {
-    return outcomeOfThrow(attempt, thrown)
+    return execution.ended(attempt, outcomeOfThrow(attempt, thrown))
   }
+  if (ran instanceof Promise || ran instanceof BatchMember) waitFor(execution, attempt, ran)
+  else execution.ended(attempt, outcomeOfReturn(attempt, ran))
 }
 
-/** What counts more than what the handler returned. */
-function instead({ committed: done, unhandledRejection }: Attempt): Outcome | null {
+function waitFor(execution: Execution, attempt: Attempt, ran: Promise<Outcome> | BatchMember): void {
+  const failed = (thrown: unknown): void => execution.ended(attempt, outcomeOfThrow(attempt, thrown))
+  const returned = (outcome: Outcome): void => execution.ended(attempt, outcomeOfReturn(attempt, outcome))
+  if (ran instanceof Promise) void ran.then(returned, failed)
+  else
+    ran.listen((result) => {
+      let outcome: Outcome
+      try {
+        outcome = outcomeOfResult(result)
+      } catch (thrown) {
+        return failed(thrown)
+      }
+      returned(outcome)
+    }, failed)
+}
+
+/** What a commit or an unhandled rejection says counts more than what the handler returned. */
+function outcomeOfReturn(attempt: Attempt, outcome: Outcome): Outcome | null {
+  const { committed: done, unhandledRejection } = attempt
   if (done !== undefined) return committed(done)
-  return unhandledRejection === undefined ? null : failed(unhandledRejection.reason)
+  if (unhandledRejection !== undefined) return failed(unhandledRejection.reason)
+  return attempt.phase === 'lost' ? null : outcome
 }
 
-/** Of a handler without an output to be checked. Null where the attempt lost its lease. */
-export function outcomeOfReturn(attempt: Attempt, returned: unknown): Outcome | null {
-  const other = instead(attempt)
-  if (other !== null || attempt.phase === 'lost') return other
-  if (returned instanceof SnoozeRequest) return { type: 'snoozed', delayMs: returned.delayMs }
-  return succeeded(returned)
-}
-
-export function outcomeOfThrow(attempt: Attempt, thrown: unknown): Outcome | null {
+function outcomeOfThrow(attempt: Attempt, thrown: unknown): Outcome | null {
   return attempt.committed === undefined ? outcomeOf(attempt, thrown) : committed(attempt.committed)
 }
 
-async function runHandler(core: Core, attempt: Attempt, jobs: Jobs, reporter: Reporter): Promise<Outcome> {
-  const definition = handlerFor(attempt, jobs)
-  // Awaited only where there is something to wait for: of a job that does nothing, awaits are a good part of the cost.
-  const read = readInput(attempt, definition)
-  const input = read instanceof Promise ? ((await read) as unknown) : read
-  const run = (ctx: object): unknown => {
-    // The schema and the middleware may have taken their time. Whoever aborted the attempt relies on it that nothing starts.
-    if (attempt.abort.reason !== undefined) throw attempt.abort.reason
-    const context = new JobContext({ core, attempt, reporter, definition }, input, ctx)
-    if (definition.batch === undefined) return definition.run(context)
-    // One that came without company is a batch all the same.
-    attempt.batch ??= new BatchGroup({ run: batchFunction(definition), clock: core.clock, size: 1 })
-    return attempt.batch.join(attempt, context)
-  }
-  const ran =
-    definition.middleware.length === 0
-      ? run(NOTHING_ADDED)
-      : runInside(
-          definition.middleware,
-          { job: () => jobInfo(attempt), signal: () => attempt.abort.signal },
-          run,
-        )
-  const returned = isThenable(ran) ? await ran : ran
+function runHandler(execution: Execution, attempt: Attempt): Outcome | Promise<Outcome> | BatchMember {
+  const definition = handlerFor(execution, attempt)
+  const input = readInput(attempt, definition)
+  if (!(input instanceof Promise)) return callHandler(execution, attempt, definition, input)
+  return input.then((read: unknown) => {
+    const called = callHandler(execution, attempt, definition, read)
+    return called instanceof BatchMember ? called.promise().then(outcomeOfResult) : called
+  })
+}
+
+function callHandler(
+  execution: Execution,
+  attempt: Attempt,
+  definition: RunnableDefinition,
+  input: unknown,
+): Outcome | Promise<Outcome> | BatchMember {
+  const { middleware, output } = definition
+  const returned =
+    middleware.length === 0
+      ? enterHandler(execution, attempt, definition, input, NOTHING_ADDED)
+      : runInside(middleware, { job: () => jobInfo(attempt), signal: () => attempt.abort.signal }, (ctx) => {
+          const entered = enterHandler(execution, attempt, definition, input, ctx)
+          return entered instanceof BatchMember ? entered.promise() : entered
+        })
+  if (returned instanceof BatchMember)
+    return output === undefined ? returned : returned.promise().then((value) => checked(definition, value))
+  if (isThenable(returned)) return Promise.resolve(returned).then((value) => checked(definition, value))
+  return checked(definition, returned)
+}
+
+/** The schema and the middleware may have taken their time. An attempt that was aborted meanwhile must not start. */
+function enterHandler(
+  execution: Execution,
+  attempt: Attempt,
+  definition: RunnableDefinition,
+  input: unknown,
+  ctx: object,
+): unknown {
+  const aborted = attempt.abortedFor === undefined ? undefined : attempt.abort.reason
+  if (aborted !== undefined) throw aborted
+  const context = new JobContext(execution, attempt, definition, input, ctx)
+  if (definition.batch === undefined) return definition.run(context)
+  // A job that came without company is a batch of one.
+  attempt.batch ??= new BatchGroup({
+    run: batchFunction(definition),
+    clock: execution.core.clock,
+    size: 1,
+  })
+  return attempt.batch.join(attempt, context)
+}
+
+function checked(definition: JobDefinition, returned: unknown): Outcome | Promise<Outcome> {
+  const { output, name } = definition
+  if (output === undefined || returned instanceof SnoozeRequest) return outcomeOfResult(returned)
+  const result = checkOutput(output, returned, name)
+  return result instanceof Promise ? result.then(outcomeOfResult) : outcomeOfResult(result)
+}
+
+function outcomeOfResult(returned: unknown): Outcome {
   if (returned instanceof SnoozeRequest) return { type: 'snoozed', delayMs: returned.delayMs }
-  const checked = checkOutput(definition.output, returned, definition.name)
-  return succeeded(checked instanceof Promise ? await checked : checked)
+  const { json, dropped } = encodeResult(returned)
+  return { type: 'succeeded', result: json, resultDropped: dropped }
 }
 
 /** What a batch job's `run` really takes. */
@@ -88,32 +135,26 @@ export function batchFunction({ run }: JobDefinition): BatchFunction {
   return run as unknown as BatchFunction
 }
 
-/** The context of a handler that no middleware stands around. */
-export const NOTHING_ADDED = Object.freeze({})
+/** The context of a handler without middleware. */
+const NOTHING_ADDED = Object.freeze({})
 
 interface RunnableDefinition extends JobDefinition {
   readonly run: NonNullable<JobDefinition['run']>
 }
 
-function handlerFor(attempt: Attempt, jobs: Jobs): RunnableDefinition {
-  const definition = jobs.get(attempt.job.name)
+function handlerFor({ definitionOf }: Execution, { job }: Attempt): RunnableDefinition {
+  const definition = definitionOf(job.name)
   if (definition?.run !== undefined) return definition as RunnableDefinition
-  throw new HoldfastError('HF_UNKNOWN_JOB', `This worker has no handler for job "${attempt.job.name}".`)
+  throw new HoldfastError('HF_UNKNOWN_JOB', `This worker has no handler for job "${job.name}".`)
 }
 
 /** Once per attempt: clears the payload. */
-export function readInput({ job }: Attempt, { schema, name }: JobDefinition): unknown {
+function readInput({ job }: Attempt, { schema, name }: JobDefinition): unknown {
   const raw: unknown = JSON.parse(job.payload)
   job.payload = ''
   return parseInput(schema, raw, name)
 }
 
-function succeeded(returned: unknown): Outcome {
-  const { json, dropped } = encodeResult(returned)
-  return { type: 'succeeded', result: json, resultDropped: dropped }
-}
-
-/** What it has committed is what it came to. */
 function committed({ result, resultDropped }: CompletedSettlement): Outcome {
   return { type: 'committed', result, resultDropped }
 }
@@ -151,10 +192,10 @@ export function outcomeOfAbort(attempt: Attempt): Outcome {
   }
 }
 
-/** What becomes of an attempt that is too late to be started; null where it is in time. */
+/** The outcome of an attempt that is too late to be started; null if it is in time. */
 export function lateOutcome({ job, claimedAt, receivedMs }: Attempt, nowMs: number): Outcome | null {
   if (job.envelope.expires === undefined || claimedAt + (nowMs - receivedMs) < expiresAt(job)) return null
-  // One that has failed before stays what it is, a failure: with all that it went through, and to be replayed.
+  // A job that has failed before stays a failure, with its history, so that it can be replayed.
   if (isFirst(job)) return { type: 'cancelled', reason: EXPIRED }
   const error = new HoldfastError('HF_EXPIRED', `Job "${job.name}" was too late for another attempt.`)
   return { type: 'failed', thrown: error, kind: 'permanent' }

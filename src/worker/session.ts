@@ -1,15 +1,17 @@
 /**
- * A worker's standing in the store: its incarnation, its heartbeats, and how sure it is of its leases. The local
+ * A worker's registration with the store: its incarnation, its heartbeats, and how sure it is of its leases. The local
  * deadline counts from when a renewal was sent, not from when its answer came, so that a process that was frozen in
- * between does not trust a lease that has long been taken away. The same goes for what may forbid a start: a job is
- * started only within a `StartWindow` of asking the store about it.
+ * between does not trust a lease that was taken away meanwhile. A job starts only within a `StartWindow` of asking the
+ * store about it, for the same reason.
  */
 import type { Core } from '../core/core.ts'
-import { isLasting, isRefusal } from '../errors.ts'
+import type { Registration } from '../core/worker-calls.ts'
+import { isLasting, isRefusal, isStoreFailure } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
+import { toError } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import {
-  LATEST_ARRIVAL_MS,
+  START_WITHIN_MS,
   type CancelNotice,
   type ClaimRequest,
   type Lease,
@@ -20,34 +22,40 @@ import {
   type SettleRequest,
 } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
-import { EarlyNews } from './early-news.ts'
+import { EarlyNotices, type EarlyNotice } from './early-notices.ts'
 import { LoopWatch } from './loop-watch.ts'
 import { StartWindow } from './start-window.ts'
+import { Strangers } from './strangers.ts'
 
 export interface SessionParts {
   readonly core: Core
   readonly leaseMs: number
   readonly callTimeoutMs: number
-  /** What runs in this worker's name. */
+  /** The attempts that run in this worker's name. */
   readonly running: ReadonlySet<Attempt>
-  /** The tokens under which something is still to be settled that was never sent. */
+  /** The tokens of attempts that have no settlement yet. */
   readonly openTokens: () => ReadonlySet<Token>
-  /** These leases are gone: whatever runs under them must stop, and nothing of it may be written. */
+  /** These leases are gone: what runs under them must stop, and nothing of it may be written. */
   readonly onLost: (tokens: ReadonlySet<Token>) => void
   /** True if the handler of that job is running: the store is told that the cancel took effect. */
   readonly onCancel: (notice: CancelNotice) => boolean
-  /** A queue was paused at this time or before: what was claimed from it earlier and not started is to be given back. */
+  /** A queue was paused at this time or before: give back what was claimed from it earlier and not started. */
   readonly onPaused?: (queue: string, heardMs: number) => void
-  /** A heartbeat was answered, and its news were told. */
+  /** A heartbeat was answered, and its notices were passed on. */
   readonly onBeat?: () => void
-  /** How many jobs can be running at once, see `Store.register`; missing where each job that is held may be. */
+  /** How many jobs can be running at once, see `Store.register`. Missing if every job that is held may be. */
   readonly atOnce?: { readonly sending: () => number; readonly answered: (sent: number) => void }
-  /** A new incarnation has begun. */
-  readonly onReborn: (before: WorkerId, abandoned: number) => void
+}
+
+/** What one call settles, claims and reports. */
+export interface SessionRequest {
+  readonly settle: readonly SettleRequest[]
+  readonly claim: ClaimRequest | null
+  readonly reports?: readonly Report[]
 }
 
 export interface SessionAnswer {
-  /** False where the incarnation that claimed is gone: nothing was taken, which differs from empty. */
+  /** False if the incarnation that claimed is gone: nothing was taken, which differs from empty. */
   readonly alive: boolean
   readonly settled: readonly SettleAnswer[]
   readonly leases: readonly Lease[]
@@ -58,7 +66,6 @@ export interface SessionAnswer {
 const LOST_BEAT_RETRY_MS = 500
 
 export class Session {
-  readonly news = new EarlyNews()
   readonly #parts: SessionParts
   readonly #bell: Bell
   #worker: WorkerId
@@ -72,27 +79,33 @@ export class Session {
   readonly #startWindow: StartWindow
   /** Renews the lease while this loop is blocked, where the store can. */
   #pulse: Pulse | null = null
-  readonly #loop: LoopWatch
+  /** To be told of every handler that starts or returns. */
+  readonly loop: LoopWatch
   #stopped = false
+  #claimsUnderWay = 0
+  /** Cancels and pauses that were heard while a claim was under way. */
+  #earlyNotices: EarlyNotices | undefined
   #beating: Promise<void> | undefined
   /** One at a time, so that what they tell the store arrives in order. */
   #renewing: Promise<void> | undefined
   /** Cancels that took effect, as far as the store has not answered that it knows. */
   #heard: readonly LeasePosition[] = []
-  /** Claims without an answer, and when they were given up. Each may lease so many jobs that this process knows nothing of. */
-  #lostClaims: readonly { readonly jobs: number; readonly atMs: number }[] = []
   /** Leases that this process knows of, with how many of their settles are still unanswered. */
   readonly #known = new Map<Token, number>()
-  /** Leases in our name that we know nothing of, and since when: perhaps their claim's answer was lost. */
-  readonly #strangers = new Map<Token, number>()
+  readonly #strangers: Strangers
+  /** Most jobs that may be leased to this worker without its knowledge. */
+  unknownJobs = 0
 
   constructor(parts: SessionParts) {
     this.#parts = parts
     this.#worker = parts.core.ids.worker()
     this.#bell = new Bell(parts.core.clock)
-    this.#startWindow = new StartWindow(parts.core, this.#worker, parts.callTimeoutMs)
+    this.#strangers = new Strangers(parts.callTimeoutMs)
+    this.#startWindow = new StartWindow(parts.core, this.#worker, parts.callTimeoutMs, (doing, error) =>
+      this.tellError(doing, error),
+    )
     const { clock, events } = parts.core
-    this.#loop = new LoopWatch({
+    this.loop = new LoopWatch({
       clock,
       leaseMs: parts.leaseMs,
       running: parts.running,
@@ -109,37 +122,23 @@ export class Session {
   }
 
   /** Whether the lease certainly stands, so that a job may be started. */
-  get sure(): boolean {
-    this.#heedPulse()
-    return this.#parts.core.clock.monotonicMs() < this.#sureUntilMs
+  isSureAt(nowMs: number): boolean {
+    if (nowMs >= this.#sureUntilMs) this.#heedPulse()
+    return nowMs < this.#sureUntilMs
   }
 
-  /** Whether a job may be started that the store was asked about at this time; if not, a heartbeat asks again. */
-  mayStart(askedMs: number): boolean {
-    const isFresh = this.#startWindow.allows(Math.max(askedMs, this.#lastBeatMs))
+  /** Whether a job may be started that the store was asked about at this time. If not, a heartbeat asks again. */
+  mayStart(askedMs: number, nowMs: number): boolean {
+    const lastAskedMs = Math.max(askedMs, this.#lastBeatMs)
+    const isFresh = nowMs - lastAskedMs < START_WITHIN_MS || this.#startWindow.allows(lastAskedMs, nowMs)
     if (!isFresh) this.beatNow()
     return isFresh
   }
 
-  /** Most jobs that may be leased to this worker without its knowledge. */
-  get unknownJobs(): number {
-    return this.#lostClaims.reduce((sum, { jobs }) => sum + jobs, 0)
-  }
-
   async start(): Promise<void> {
-    const { connection } = this.#parts.core
-    await this.#register((doing, work) => connection.persist(doing, work))
+    const { worker: calls } = this.#parts.core.store
+    await this.#register((registration) => calls.register(registration))
     this.#beating = this.#beat()
-  }
-
-  /** A handler starts, and has what time it may take. */
-  started(attempt: Attempt): void {
-    this.#loop.started(attempt)
-  }
-
-  /** A handler has returned. */
-  ended(attempt: Attempt): void {
-    this.#loop.ended(attempt)
   }
 
   /** Beats now rather than at the next turn. */
@@ -147,46 +146,48 @@ export class Session {
     this.#bell.ring()
   }
 
-  /** Settles and claims in this incarnation's name; throws where the store did not answer. */
-  async cycle(settle: readonly SettleRequest[], claim: ClaimRequest | null): Promise<SessionAnswer> {
-    while (!this.sure && !this.#stopped) await this.#renew()
+  /** Settles, claims and reports in this incarnation's name; throws if the store did not answer. */
+  async cycle({ settle, claim, reports = [] }: SessionRequest): Promise<SessionAnswer> {
+    while (!this.isSureAt(this.#now()) && !this.#stopped) await this.#renew()
     const worker = this.#worker
     const { core, callTimeoutMs } = this.#parts
+    if (reports.length > 0) await this.#report(worker, reports)
     const sentMs = this.#now()
-    const answer = await core.connection
-      .call('settle and claim', (store) => store.cycle({ worker, settle, claim }), callTimeoutMs)
+    const answer = await core.store.worker
+      .cycle({ worker, settle, claim }, callTimeoutMs)
       .catch((error: unknown) => {
-        if (claim !== null && !isRefusal(error))
-          this.#lostClaims = [...this.#lostClaims, { jobs: claim.limit, atMs: this.#now() }]
+        if (claim !== null && !isRefusal(error)) this.#lostClaim(claim)
         throw error
       })
-    settle.forEach((one) => this.#answered(one.token))
+    this.#settled(settle)
     if (!answer.alive) this.#die(worker)
-    // Leases in the name of an incarnation that has died meanwhile are not ours: rescue takes them back.
+    // Leases of an incarnation that has died meanwhile are not ours: rescue takes them back.
     const alive = worker === this.#worker
     const leases = alive ? answer.leases : []
     for (const lease of leases) this.#known.set(lease.token, lease.jobs.length)
     return { alive, settled: answer.settled, leases, sentMs }
   }
 
-  /** Best effort: what the store does not take is not told again. */
-  async report(reports: readonly Report[]): Promise<void> {
-    if (reports.length === 0) return
+  #lostClaim({ limit }: ClaimRequest): void {
+    this.#strangers.lostClaim(limit, this.#now())
+    this.unknownJobs = this.#strangers.jobs
+  }
+
+  /** Best effort: what the store does not take is not sent again. */
+  async #report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
     const { core, callTimeoutMs } = this.#parts
-    await core.connection
-      .call('report progress', (store) => store.report(this.#worker, reports), callTimeoutMs)
-      .catch(() => undefined)
+    await core.store.worker
+      .report(worker, reports, callTimeoutMs)
+      .catch((error: unknown) => this.tellError('report progress', error))
   }
 
   /** Settles one position alone, and tries until the deadline. */
   async settleNow(request: SettleRequest): Promise<SettleAnswer> {
     const worker = this.#worker
-    const answer = await this.#parts.core.connection.persist('settle a message', (store) =>
-      store.cycle({ worker, settle: [request], claim: null }),
-    )
-    this.#answered(request.token)
-    if (!answer.alive) this.#die(worker)
-    return answer.settled[0] ?? 'lost'
+    const { alive, answer } = await this.#parts.core.store.worker.settle(worker, request)
+    this.#settled([request])
+    if (!alive) this.#die(worker)
+    return answer
   }
 
   /** Settles that will never be sent, because their lease is lost. */
@@ -202,18 +203,18 @@ export class Session {
     this.#endPulse()
     await this.#startWindow.stop()
     const { core, callTimeoutMs } = this.#parts
-    // A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue.
-    await core.connection
-      .call('retire', (store) => store.retire(this.#worker), callTimeoutMs)
-      .catch(() => undefined)
+    // If this fails, the worker is rescued when its lease is over, with nothing left to rescue.
+    await core.store.worker
+      .retire(this.#worker, callTimeoutMs)
+      .catch((error: unknown) => this.tellError('retire', error))
   }
 
-  async #register(call: Core['connection']['call']): Promise<void> {
+  async #register(send: (registration: Registration) => Promise<void>): Promise<void> {
     const { core, leaseMs, atOnce } = this.#parts
     const worker = this.#worker
     const sentMs = core.clock.monotonicMs()
     const most = atOnce?.sending()
-    await call('register the worker', (store) => store.register(worker, leaseMs, most))
+    await send({ worker, leaseMs, atOnce: most })
     if (worker !== this.#worker) return
     if (most !== undefined) atOnce?.answered(most)
     this.#registered = true
@@ -224,27 +225,27 @@ export class Session {
 
   #beginPulse(): void {
     const { core, leaseMs } = this.#parts
-    this.#pulse = core.connection.store.keepAlive?.(this.#worker, leaseMs) ?? null
-    if (this.#pulse !== null) this.#loop.begin(this.#pulse)
+    this.#pulse = core.store.worker.keepAlive(this.#worker, leaseMs)
+    if (this.#pulse !== null) this.loop.begin(this.#pulse)
   }
 
   #endPulse(): void {
     this.#pulse = null
-    this.#loop.end()
+    this.loop.end()
   }
 
   /** What was renewed while this loop was busy counts as well. */
   #heedPulse(): void {
     const pulse = this.#pulse
-    if (pulse === null || this.#parts.core.clock.monotonicMs() < this.#sureUntilMs) return
-    if (pulse.alive) this.#renewed(pulse.sentMs)
+    if (pulse?.alive === true) this.#renewed(pulse.sentMs)
   }
 
   /** A heartbeat, or what stands in for it while the store does not know this incarnation yet; one that is under way. */
   #renew(): Promise<void> {
     const { core, callTimeoutMs } = this.#parts
-    const call: Core['connection']['call'] = (doing, work) => core.connection.call(doing, work, callTimeoutMs)
-    this.#renewing ??= (this.#registered ? this.#heartbeat(call) : this.#register(call)).finally(() => {
+    const registerAgain = (registration: Registration): Promise<void> =>
+      core.store.worker.registerAgain(registration, callTimeoutMs)
+    this.#renewing ??= (this.#registered ? this.#heartbeat() : this.#register(registerAgain)).finally(() => {
       this.#renewing = undefined
     })
     return this.#renewing
@@ -266,30 +267,31 @@ export class Session {
       // What rang is not known to a heartbeat that was sent before.
       await this.#renewing?.catch(() => undefined)
       await this.#renew().catch((error: unknown) => {
-        if (!isLasting(error)) waitMs = Math.min(waitMs, LOST_BEAT_RETRY_MS)
+        this.tellError('send a heartbeat', error)
+        if (isStoreFailure(error) && !isLasting(error)) waitMs = Math.min(waitMs, LOST_BEAT_RETRY_MS)
       })
     }
   }
 
-  async #heartbeat(call: Core['connection']['call']): Promise<void> {
-    const { atOnce } = this.#parts
+  async #heartbeat(): Promise<void> {
+    const { atOnce, callTimeoutMs } = this.#parts
     const worker = this.#worker
     const sentMs = this.#now()
     const openBefore = this.#parts.openTokens()
-    const strangers = this.#provenStrangers(sentMs)
+    const strangers = this.#strangers.proven(this.#isKnown, sentMs)
     const heard = this.#heard
     const most = atOnce?.sending()
     const nth = ++this.#beats
     const request = { worker, strangers, heard, nth, ...(most === undefined ? {} : { atOnce: most }) }
-    const answer = await call('send a heartbeat', (store) => store.heartbeat(request))
+    const answer = await this.#parts.core.store.worker.heartbeat(request, callTimeoutMs)
     if (worker !== this.#worker) return
     if (!answer.alive) return this.#die(worker)
     if (most !== undefined) atOnce?.answered(most)
     this.#lastBeatMs = sentMs
     this.#startWindow.answered(this.#now() - sentMs)
     this.#renewed(sentMs)
-    this.#noteStrangers(answer.tokens, sentMs)
-    this.#forgetLostClaims(sentMs)
+    this.#strangers.note(answer.tokens, this.#isKnown, sentMs)
+    this.unknownJobs = this.#strangers.jobs
     this.#noteLost(openBefore, answer.tokens)
     this.#heard = this.#heard.filter((notice) => !heard.includes(notice))
     for (const notice of answer.cancelled) this.#noteCancel(notice)
@@ -298,16 +300,43 @@ export class Session {
   }
 
   #noteCancel(notice: CancelNotice): void {
-    if (!this.#known.has(notice.token)) return this.news.cancelledAt(notice)
+    if (!this.#known.has(notice.token)) return this.#early?.cancelledAt(notice)
     if (!this.#parts.onCancel(notice)) return
     this.#heard = [...this.#heard, notice]
     // Somebody waits to be told that it took effect.
     this.beatNow()
   }
 
+  // ── while a claim is under way ──────────────────────────────────────────────
+
+  claimSent(): void {
+    this.#claimsUnderWay++
+  }
+
+  /** To be called once what the claim brought has been judged. */
+  claimLanded(): void {
+    if (--this.#claimsUnderWay === 0) this.#earlyNotices = undefined
+  }
+
+  /** What was heard of a job before its claim was answered; null for nothing. */
+  heardOf(attempt: Attempt): EarlyNotice | null {
+    return this.#earlyNotices?.about(attempt) ?? null
+  }
+
+  /** The job was cancelled. A claim under way may be about to bring it. */
+  noteCancelled(id: string, reason: string | null): void {
+    this.#early?.cancelled(id, reason)
+  }
+
+  /** What is heard now; undefined if no claim is under way that it may concern. */
+  get #early(): EarlyNotices | undefined {
+    if (this.#claimsUnderWay > 0) this.#earlyNotices ??= new EarlyNotices()
+    return this.#earlyNotices
+  }
+
   /** A queue was paused at this time or before. */
   notePaused(queue: string, heardMs: number): void {
-    this.news.paused(queue, heardMs)
+    this.#early?.paused(queue, heardMs)
     this.#parts.onPaused?.(queue, heardMs)
   }
 
@@ -322,36 +351,19 @@ export class Session {
     if (lost.size > 0) this.#parts.onLost(lost)
   }
 
-  #noteStrangers(tokens: readonly Token[], nowMs: number): void {
-    const unknown = new Set(tokens.filter((token) => !this.#known.has(token)))
-    for (const token of this.#strangers.keys()) if (!unknown.has(token)) this.#strangers.delete(token)
-    for (const token of unknown) if (!this.#strangers.has(token)) this.#strangers.set(token, nowMs)
-  }
+  readonly #isKnown = (token: Token): boolean => this.#known.has(token)
 
-  /**
-   * A claim may reach the store long after it was given up. It is forgotten only after a heartbeat that was sent when the
-   * claim could no longer arrive found no lease that this process does not know.
-   */
-  #forgetLostClaims(sentMs: number): void {
-    if (this.#lostClaims.length === 0 || this.#strangers.size > 0) return
-    this.#lostClaims = this.#lostClaims.filter(({ atMs }) => sentMs - atMs < LATEST_ARRIVAL_MS)
-  }
-
-  /** Seen for longer than any claim may take to answer: nobody will ever come to know these. */
-  #provenStrangers(nowMs: number): Token[] {
-    return [...this.#strangers]
-      .filter(([token, sinceMs]) => nowMs - sinceMs > this.#provenMs && !this.#known.has(token))
-      .map(([token]) => token)
-  }
-
-  get #provenMs(): number {
-    return 2 * this.#parts.callTimeoutMs
-  }
-
-  #answered(token: Token): void {
-    const left = (this.#known.get(token) ?? 0) - 1
-    if (left > 0) this.#known.set(token, left)
-    else this.#known.delete(token)
+  /** The store has answered these settles. */
+  #settled(settles: readonly SettleRequest[]): void {
+    for (let from = 0; from < settles.length;) {
+      const token = settles[from]?.token as Token
+      let to = from + 1
+      while (settles[to]?.token === token) to++
+      const left = (this.#known.get(token) ?? 0) - (to - from)
+      if (left > 0) this.#known.set(token, left)
+      else this.#known.delete(token)
+      from = to
+    }
   }
 
   /** The store no longer knows this incarnation: all its leases are gone, and a new one begins. */
@@ -364,12 +376,20 @@ export class Session {
     this.#known.clear()
     this.#strangers.clear()
     this.#heard = []
-    this.#lostClaims = []
+    this.unknownJobs = 0
     this.#endPulse()
     this.#parts.onLost(lost)
-    this.#parts.onReborn(worker, lost.size)
+    const facts = { worker: this.#worker, before: worker, abandoned: lost.size }
+    this.#parts.core.events.emit('worker.reborn', facts)
     this.#bell.ring()
   }
+
+  /** Outages and missing rights were told by the store's client. Anything else is an error of the worker. */
+  tellError(doing: string, error: unknown): void {
+    if (isStoreFailure(error)) return
+    this.#parts.core.events.emit('worker.error', { worker: this.#worker, doing, error: toError(error) })
+  }
+
   #now(): number {
     return this.#parts.core.clock.monotonicMs()
   }

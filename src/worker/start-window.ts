@@ -1,11 +1,11 @@
 /**
  * How long after asking the store about a job a worker may start it: `START_WITHIN_MS`. If the store takes longer than
- * that to answer, nothing would ever start, so the worker takes more time. It says so in the store first, by a note,
- * and more time counts only for what it asks afterwards: whoever cancels a job finds the note, or the worker finds the
- * cancel.
+ * that to answer, nothing would ever start, so the worker takes more time. It first says so in the store, by a note, and
+ * more time counts only for what it asks afterwards: then a caller that cancels a job finds the note, or the worker finds
+ * the cancel.
  */
 import type { Core } from '../core/core.ts'
-import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS } from '../stores/store.ts'
+import { LONGEST_START_MS, START_WITHIN_MS } from '../stores/store.ts'
 
 /** Much longer than a worker goes on without a heartbeat. */
 const NOTE_MS = 60_000
@@ -21,21 +21,27 @@ export class StartWindow {
   readonly #core: Core
   readonly #note: string
   readonly #callTimeoutMs: number
+  readonly #tellError: (doing: string, error: unknown) => void
   /** How long the last two answers to heartbeats took. */
   #tookMs: readonly [number, number] = [0, 0]
   #told: Told | undefined
   #telling: Promise<void> | undefined
 
   /** `note`: the id of its note. */
-  constructor(core: Core, note: string, callTimeoutMs: number) {
+  constructor(
+    core: Core,
+    note: string,
+    callTimeoutMs: number,
+    tellError: (doing: string, error: unknown) => void,
+  ) {
     this.#core = core
     this.#note = note
     this.#callTimeoutMs = callTimeoutMs
+    this.#tellError = tellError
   }
 
   /** Whether a job may start now that the store was asked about at this time. */
-  allows(askedMs: number): boolean {
-    const nowMs = this.#now()
+  allows(askedMs: number, nowMs: number): boolean {
     const told = this.#told
     const isWide = told !== undefined && askedMs >= told.sinceMs && nowMs < told.untilMs
     return nowMs - askedMs < (isWide ? told.withinMs : START_WITHIN_MS)
@@ -55,24 +61,21 @@ export class StartWindow {
     await this.#telling
     if (this.#told === undefined) return
     // If it stays, some cancels wait longer than they need to, for a minute.
-    await this.#core.connection
-      .call('remove a note', (store) => store.notes.remove(SLOW_WORKER, this.#note), this.#callTimeoutMs)
-      .catch(() => undefined)
+    await this.#core.store.worker
+      .removeSlow(this.#note, this.#callTimeoutMs)
+      .catch((error: unknown) => this.#tellError('remove a note', error))
   }
 
   async #tell(withinMs: number): Promise<void> {
     const sentMs = this.#now()
     try {
-      await this.#core.connection.call(
-        'tell how slow the store is',
-        (store) => store.notes.put(SLOW_WORKER, this.#note, String(withinMs), NOTE_MS),
-        this.#callTimeoutMs,
-      )
+      await this.#core.store.worker.putSlow(this.#note, withinMs, NOTE_MS, this.#callTimeoutMs)
       // Until then a cancel that waits is sure to see the note.
       const untilMs = sentMs + NOTE_MS - 2 * LONGEST_START_MS
       this.#told = { withinMs, sinceMs: this.#now(), untilMs }
-    } catch {
+    } catch (error) {
       // The next heartbeat tries again.
+      this.#tellError('tell how slow the store is', error)
     } finally {
       this.#telling = undefined
     }

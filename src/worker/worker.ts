@@ -1,11 +1,12 @@
 /**
  * The life of a worker, top to bottom: start → claim → execute → settle → stop.
  *
- * One loop talks to the store. Each call settles what has finished and claims what there is room for; meanwhile
- * handlers run in their slots and ring the bell when they are done. Nothing is started on a lease that is not sure,
- * nothing is written for a lease that is lost, and what is claimed but not started soon is given back.
+ * The driver talks to the store: each call settles what has finished and claims what there is room for. Meanwhile handlers
+ * run in their slots. Nothing starts on a lease that is not sure, nothing is written for a lease that is lost, and what is
+ * claimed but not started soon is given back.
  */
 import type { Core } from '../core/core.ts'
+import type { AttemptCounters } from '../core/instrumentation.ts'
 import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
 import { readDuration } from '../job/duration.ts'
 import type { Token } from '../job/ids.ts'
@@ -13,47 +14,38 @@ import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import type { Duration } from '../std/duration.ts'
 import type { Lease, WakeUp } from '../stores/store.ts'
-import type { Attempt } from './attempt.ts'
+import { Attempt } from './attempt.ts'
+import { Attempts } from './attempts.ts'
 import { Backlog } from './backlog.ts'
-import { Backoff } from './backoff.ts'
-import { Claimed } from './claimed.ts'
-import { CallLoop } from './call-loop.ts'
-import { exchange } from './exchange.ts'
+import { Driver } from './driver.ts'
 import { healthOf, type WorkerHealth } from './health.ts'
-import { Intake, type Claim } from './intake.ts'
 import type { WorkerSettings } from './options.ts'
-import { Pace } from './pace.ts'
-import { Reporter } from './reporter.ts'
-import { ABORT_GRACE_MS, Running } from './running.ts'
+import { lookEverywhere, newLoopState, wokenUp, type LoopState, type Work } from './plan.ts'
 import { Session } from './session.ts'
-import { Outbox, policyOf, settle, tellSettled } from './settling.ts'
-import { Starter } from './starter.ts'
-import { Tally } from './tally.ts'
+import { retryOfUnknownJobs, type PendingSettle } from './settling.ts'
+import { Starts } from './starts.ts'
 import { watchUnhandledRejections } from './unhandled.ts'
 
 export type { WorkerHealth }
 
-/** What was claimed but not started after this long may be run sooner by somebody else. */
-const GIVE_BACK_MS = 200
+/** How long a handler may ignore its abort signal before the worker gives up on it. Its slot stays taken until it returns. */
+const ABORT_GRACE_MS = 5_000
 const EXHAUSTED_PAUSE_MS = 1_000
 
 export class Worker implements LocalWorker {
-  readonly tally = new Tally()
   readonly #core: Core
   readonly #settings: WorkerSettings
+  readonly #state: LoopState
+  readonly #attempts: Attempts
+  readonly #backlog: Backlog
   readonly #session: Session
-  readonly #intake: Intake
-  readonly #reporter: Reporter
-  readonly #pace: Pace
-  readonly #backoff: Backoff
-  readonly #calls: CallLoop
-  /** Rung whenever stop() may have got what it waits for. */
+  readonly #starts: Starts
+  readonly #driver: Driver
+  /** Rung when something has happened that stop() may wait for. */
   readonly #stopBell: Bell
-  readonly #claimed: Claimed
-  readonly #running: Running
-  readonly #starter: Starter
-  readonly #outbox = new Outbox()
   #phase: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
+  /** Open jobs that lost a worker before. */
+  #suspects = 0
   /** Given back since the stop began. */
   #released = 0
   #drainUntilMs = Infinity
@@ -64,61 +56,77 @@ export class Worker implements LocalWorker {
   #leaveLocal: (() => void) | undefined
 
   constructor(core: Core, settings: WorkerSettings) {
+    const { clock, events } = core
+    const { jobs, concurrency: slots, weights } = settings
     this.#core = core
     this.#settings = settings
-    this.#pace = new Pace(core.clock, core.random, settings.pollMs)
-    this.#backoff = new Backoff(core.clock, core.random)
-    this.#calls = new CallLoop({
-      clock: core.clock,
-      size: () => this.#callSize(),
-      idleMs: () => this.#idleMs(),
-      call: () => this.#call(),
-    })
-    this.#stopBell = new Bell(core.clock)
-    this.#reporter = new Reporter(core, () => this.#calls.ring())
-    this.#running = new Running({
+    this.#state = newLoopState(weights, settings, clock.monotonicMs())
+    this.#stopBell = new Bell(clock)
+    this.#attempts = new Attempts({
       core,
-      settings,
-      reporter: this.#reporter,
-      onStarted: (attempt) => this.#session.started(attempt),
-      onEnded: (attempt, outcome) => this.#ended(attempt, outcome),
-      onGivenUp: (attempt, outcome) => {
-        this.#conclude(attempt, outcome)
-        this.#calls.ring()
+      definitionOf: (name) => jobs.get(name),
+      retryOfUnknown: retryOfUnknownJobs(core),
+      graceMs: ABORT_GRACE_MS,
+      loop: {
+        started: (attempt) => this.#session.loop.started(attempt),
+        ended: (attempt) => this.#session.loop.ended(attempt),
       },
+      onReturned: (attempt, outcome) => this.#returned(attempt, outcome),
+      onGivenUp: (pending) => {
+        this.#settle(pending)
+        this.#driver.ring()
+      },
+      onReportsDue: () => this.#driver.reportsDue(),
     })
-    const backlog = new Backlog(settings.jobs, ({ name, queue }, resized) =>
-      core.events.emit('batch.resized', { worker: this.id, job: name, queue, ...resized }),
+    this.#backlog = new Backlog(jobs, ({ name, queue }, resized) =>
+      events.emit('batch.resized', { worker: this.id, job: name, queue, ...resized }),
     )
-    this.#claimed = new Claimed(backlog, this.#running.attempts, settings.concurrency, () => this.#session)
-    this.#starter = new Starter({
+    this.#starts = new Starts({
       core,
-      slots: settings.concurrency,
-      claimed: this.#claimed,
-      running: this.#running,
-      mayStart: () => this.#phase === 'running' && this.#session.sure,
+      slots,
+      backlog: this.#backlog,
+      attempts: this.#attempts,
+      session: () => this.#session,
+      isOpen: () => this.#phase === 'running',
       conclude: (attempt, outcome) => this.#conclude(attempt, outcome),
+      onTurnNeeded: () => this.#driver.ring(),
     })
-    this.#intake = new Intake(settings.weights, settings.batchSize, core.clock.monotonicMs())
     this.#session = new Session({
       core,
       leaseMs: settings.leaseMs,
       callTimeoutMs: settings.callTimeoutMs,
-      running: this.#running.attempts,
-      openTokens: () => this.#claimed.openTokens(),
+      running: this.#attempts.running,
+      openTokens: () => this.#openTokens(),
       onLost: (tokens) => this.#lose(tokens),
       onCancel: ({ token, position, reason }) =>
         this.#cancel((one) => one.token === token && one.position === position, reason) === 'running',
-      onPaused: (queue, heardMs) => this.#giveBack(this.#claimed.takePaused(queue, heardMs)),
-      onBeat: () => this.#starter.start(),
-      atOnce: this.#claimed.atOnce,
-      onReborn: (before, abandoned) =>
-        core.events.emit('worker.reborn', { worker: this.id, before, abandoned }),
+      onPaused: (queue, heardMs) => this.#giveBack(this.#takePaused(queue, heardMs)),
+      onBeat: () => this.#starts.start(),
+      atOnce: this.#starts.atOnce,
+    })
+    this.#driver = new Driver({
+      core,
+      state: this.#state,
+      session: this.#session,
+      work: () => this.#work(),
+      takeReports: () => this.#attempts.takeReports(),
+      onTurn: () => this.#starts.startAfterTurn(),
+      giveBack: (staleMs) => this.#giveBack(this.#backlog.takeStale(staleMs)),
+      onSettled: (count) => this.#starts.closed(count),
+      onLease: (lease, askedMs) => this.#receive(lease, askedMs),
+      onAnswer: () => {
+        if (this.#starts.stalled) this.#starts.start()
+      },
+      onCallEnded: () => this.#stopBell.ring(),
     })
   }
 
   get id(): string {
     return this.#session.worker
+  }
+
+  get counters(): Readonly<AttemptCounters> {
+    return this.#driver.counters
   }
 
   // ── start ──────────────────────────────────────────────────────────────────
@@ -127,7 +135,7 @@ export class Worker implements LocalWorker {
     // The session first: its heartbeat thread has a connection that can listen as well.
     await this.#session.start()
     try {
-      this.#unsubscribe = await this.#core.connection.subscribe((hint) => this.#hear(hint))
+      this.#unsubscribe = await this.#core.store.subscribe((hint) => this.#hear(hint))
     } catch (error) {
       await this.#session.stop()
       throw error
@@ -135,90 +143,51 @@ export class Worker implements LocalWorker {
     this.#leaveLocal = this.#core.localWorkers.join(this)
     this.#unwatch = watchUnhandledRejections()
     this.#phase = 'running'
-    this.#pace.answered()
-    this.#loop = this.#calls.run()
+    this.#state.answeredMs = this.#now()
+    this.#loop = this.#driver.run()
     const { name, weights, concurrency } = this.#settings
     const queues = [...weights.keys()]
     this.#core.events.emit('worker.started', { worker: this.id, name, queues, concurrency })
   }
 
   #hear(hint: WakeUp): void {
-    if (hint.type === 'ready' && this.#intake.wakeUp(hint.queue)) this.#calls.ring()
+    if (hint.type === 'ready' && wokenUp(this.#state, hint.queue)) this.#driver.ring()
     if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
     if (hint.type === 'paused') this.paused(hint.queue)
   }
 
-  /** How much a call would carry, one way or the other. */
-  #callSize(): number {
-    return Math.max(this.#outbox.size, this.#nextClaim()?.request.limit ?? 0)
-  }
+  // ── claim ──────────────────────────────────────────────────────────────────
 
-  /** Until the next poll, until a batch has waited long enough or a job too long, or until a pause of the claims is over. */
-  #idleMs(): number {
-    const nowMs = this.#now()
-    const backlogMs = this.#claimed.backlog.dueMs(nowMs, GIVE_BACK_MS)
-    return Math.max(1, Math.min(this.#pace.nextMs, backlogMs) - nowMs)
-  }
-
-  async #call(): Promise<void> {
-    const begunMs = this.#now()
-    const polls = this.#pace.pollIsDue()
-    if (polls) this.#intake.poll()
-    this.#starter.start({ afterBreak: true })
-    this.#giveBack(this.#claimed.backlog.takeStale(this.#now() - GIVE_BACK_MS))
-    let left = this.#outbox.take()
-    let claim: Claim | null = null
-    try {
-      await this.#session.report(this.#reporter.take())
-      claim = this.#nextClaim()
-      if (left.length === 0 && claim === null && !polls) return
-      this.#intake.sent(claim)
-      if (claim !== null) this.#session.news.claimSent()
-      const answer = await exchange(this.#core, this.#session, left, claim?.request ?? null)
-      this.#outbox.answered(left)
-      left = answer.left
-      this.#claimed.closed(answer.settled.length)
-      this.#pace.answered()
-      this.tally.count(answer.settled, this.#pace.answeredMs)
-      for (const one of answer.settled) tellSettled(this.#core, one.pending, one.answer)
-      if (claim !== null && answer.claimed) this.#intake.answered(claim, answer.leases)
-      for (const lease of answer.leases) this.#receive(lease, answer.sentMs)
-      if (this.#claimed.stalled) this.#starter.start()
-      if (left.length > 0) throw answer.failure
-      this.#backoff.reset()
-    } catch (error) {
-      // The connection has told of it; here it only means: what was not settled is sent again, later.
-      this.#outbox.putBack(left)
-      this.#landed(claim)
-      claim = null
-      await this.#backoff.pause(begunMs, error)
-    } finally {
-      this.#landed(claim)
-      this.#outbox.landed()
-      this.#stopBell.ring()
+  #work(): Omit<Work, 'settles' | 'reportsDue'> {
+    return {
+      claims: this.#phase === 'running',
+      freeSlots: this.#settings.concurrency - this.#attempts.slotsTaken,
+      inLine: this.#backlog.inLine,
+      oldestMs: this.#backlog.first?.receivedMs,
+      batchRoom: this.#backlog.batchRoom(),
+      batchReadyMs: this.#backlog.batchReadyMs(),
+      holdsSuspect: this.#suspects > 0,
     }
   }
 
-  // ── claim ──────────────────────────────────────────────────────────────────
-
-  #nextClaim(): Claim | null {
-    if (this.#phase !== 'running' || this.#pace.paused) return null
-    const slots = this.#settings.concurrency - this.#running.taken
-    return this.#intake.next(slots, this.#claimed.backlog, this.#claimed.suspects === 0, this.#now())
-  }
-
-  #landed(claim: Claim | null): void {
-    if (claim === null) return
-    this.#intake.landed(claim)
-    this.#session.news.claimLanded()
-  }
-
+  /** Takes in what a claim has brought. What was cancelled or paused meanwhile must not start. */
   #receive(lease: Lease, askedMs: number): void {
-    const { cancelled, paused } = this.#claimed.receive(lease, askedMs, this.#session, this.#now())
-    for (const { attempt, reason } of cancelled) this.#conclude(attempt, { type: 'cancelled', reason })
+    const nowMs = this.#now()
+    const { worker } = this.#session
+    const kept: Attempt[] = []
+    const paused: Attempt[] = []
+    lease.jobs.forEach((job, position) => {
+      const attempt = new Attempt(job, lease, position, worker, nowMs, askedMs)
+      if (job.crashes > 0) this.#suspects++
+      const notice = this.#session.heardOf(attempt)
+      if (notice === null) kept.push(attempt)
+      else if (notice.type === 'paused') paused.push(attempt)
+      else this.#conclude(attempt, { type: 'cancelled', reason: notice.reason })
+    })
+    this.#backlog.add(lease.queue, kept)
     this.#giveBack(paused)
-    if (this.#phase === 'running') this.#starter.start()
-    else this.#giveBack(this.#claimed.backlog.takeAll())
+    if (this.#phase === 'running') this.#starts.start()
+    else this.#giveBack(this.#backlog.takeAll())
   }
 
   /** See `LocalWorker`. */
@@ -226,99 +195,109 @@ export class Worker implements LocalWorker {
     this.#session.notePaused(queue, this.#now())
   }
 
-  /** Unstarted: the attempt is handed back, the job stands where it stood. */
+  /** What was claimed after the pause was heard was claimed after the queue was resumed. */
+  #takePaused(queue: string, heardMs: number): Attempt[] {
+    return this.#backlog.takeIf((one) => one.job.queue === queue && one.askedMs <= heardMs)
+  }
+
+  /** The attempt is handed back, and the job stands where it stood. */
   #giveBack(attempts: readonly Attempt[]): void {
     for (const attempt of attempts) this.#conclude(attempt, { type: 'interrupted' })
-    if (attempts.length > 0) this.#calls.ring()
+    if (attempts.length > 0) this.#driver.ring()
   }
 
   // ── execute ────────────────────────────────────────────────────────────────
 
-  #ended(attempt: Attempt, outcome: Outcome | null): void {
-    this.#session.ended(attempt)
-    this.#intake.noteFinished()
+  #returned(attempt: Attempt, outcome: Outcome | null): void {
+    this.#state.finished++
     if (outcome !== null) this.#conclude(attempt, outcome)
-    this.#starter.start()
-    this.#calls.ring()
-    this.#stopBell.ring()
+    this.#starts.start()
+    this.#driver.ring()
+    if (this.#stopping !== undefined) this.#stopBell.ring()
   }
 
   /** See `LocalWorker`. */
   cancelled(id: string, reason: string | null): LocalCancel {
-    this.#session.news.cancelled(id, reason)
+    this.#session.noteCancelled(id, reason)
     return this.#cancel((one) => one.job.id === id, reason)
   }
 
-  /** What has not started never does; a handler that runs is aborted. */
+  /** A job that has not started never does; a handler that runs is aborted. */
   #cancel(isMeant: (attempt: Attempt) => boolean, reason: string | null): LocalCancel {
-    const attempt = this.#claimed.open().find(isMeant)
+    const attempt = this.#open().find(isMeant)
     if (attempt === undefined) return 'unknown'
     if (attempt.phase === 'waiting') {
-      this.#claimed.backlog.keep((one) => one !== attempt)
+      this.#backlog.takeIf((one) => one === attempt)
       this.#conclude(attempt, { type: 'cancelled', reason })
-      this.#calls.ring()
+      this.#driver.ring()
       return 'dropped'
     }
-    if (attempt.abortedFor === undefined) {
-      attempt.cancelReason = reason
-      this.#running.abort(attempt, 'cancelled', reason ?? 'The job was cancelled.')
-    }
+    this.#attempts.cancel(attempt, reason)
     return 'running'
+  }
+
+  /** All that has no outcome yet. */
+  #open(): Attempt[] {
+    return [...this.#backlog.all(), ...this.#attempts.running].filter(
+      ({ phase }) => phase === 'waiting' || phase === 'running',
+    )
+  }
+
+  /** Leases that must still stand. */
+  #openTokens(): Set<Token> {
+    return new Set(this.#open().flatMap(({ token, commits }) => (commits ? [] : [token])))
   }
 
   // ── settle ─────────────────────────────────────────────────────────────────
 
-  /** Puts the outcome on its way to the store; the first outcome of an attempt is its only one. */
+  /** The first outcome of an attempt is its only one. */
   #conclude(attempt: Attempt, outcome: Outcome): void {
-    if (attempt.phase === 'settled' || attempt.phase === 'lost') return
-    if (attempt.phase === 'waiting') this.#claimed.left()
-    attempt.phase = 'settled'
+    const wasWaiting = attempt.phase === 'waiting'
+    const pending = this.#attempts.conclude(attempt, outcome)
+    if (pending === null) return
+    if (wasWaiting) this.#starts.left()
+    this.#settle(pending)
+  }
+
+  /** Puts a settlement on its way to the store. */
+  #settle(pending: PendingSettle): void {
+    const { attempt, outcome } = pending
     this.#noteClosed(attempt)
     if (outcome.type === 'interrupted') this.#released++
     if (outcome.type === 'failed' && outcome.kind === 'resources_exhausted') this.#slowDown(attempt)
-    const policy = policyOf(this.#core, attempt, this.#settings.jobs)
-    this.#outbox.add(settle(this.#core, attempt, outcome, policy))
+    this.#driver.settle(pending)
   }
 
   #noteClosed(attempt: Attempt): void {
     if (attempt.job.crashes === 0) return
-    this.#claimed.suspects--
+    this.#suspects--
     // While one was held, claims left suspects behind in queues that looked dry.
-    this.#intake.poll()
+    lookEverywhere(this.#state)
   }
 
   #slowDown(attempt: Attempt): void {
-    this.#pace.pause(EXHAUSTED_PAUSE_MS)
+    this.#state.noClaimsUntilMs = this.#now() + EXHAUSTED_PAUSE_MS
     const facts = { worker: this.id, pauseMs: EXHAUSTED_PAUSE_MS, job: attempt.job.name }
     this.#core.events.emit('worker.slowed', facts)
   }
 
-  /** The leases are gone: abort what runs, and write nothing of it. Slots stay taken until the handlers return. */
+  /** The leases are gone. Slots stay taken until the handlers return. */
   #lose(tokens: ReadonlySet<Token>): void {
-    const lost = this.#claimed.open().filter((attempt) => tokens.has(attempt.token))
-    for (const attempt of lost) {
-      if (attempt.phase === 'running') this.#claimed.closed(1)
-      attempt.phase = 'lost'
-      this.#noteClosed(attempt)
-      this.#running.abort(
-        attempt,
-        'lease_lost',
-        'The lease was taken away: another worker runs this job by now.',
-      )
-      this.#core.events.emit('job.lost', attempt.end(attempt.runMs(this.#now())))
-    }
-    this.#claimed.backlog.keep((attempt) => attempt.phase === 'waiting')
+    const waiting = this.#backlog.takeIf(({ token }) => tokens.has(token))
+    const wereRunning = [...this.#attempts.running].filter(({ phase }) => phase === 'running')
+    const lost = this.#attempts.lose([...waiting, ...wereRunning], tokens)
+    this.#starts.closed(lost.filter(({ startedMs }) => startedMs !== undefined).length)
+    for (const attempt of lost) this.#noteClosed(attempt)
     this.#session.forget(tokens)
   }
 
   health(): WorkerHealth {
-    const lastPollMsAgo = this.#now() - this.#pace.answeredMs
     return healthOf(this.#settings, {
       isRunning: this.#phase === 'running',
-      lastPollMsAgo,
-      running: this.#running.attempts.size,
-      waiting: this.#claimed.backlog.size,
-      busy: this.#running.taken,
+      lastPollMsAgo: this.#now() - this.#state.answeredMs,
+      running: this.#attempts.running.size,
+      waiting: this.#backlog.size,
+      busy: this.#attempts.slotsTaken,
       stopping: this.#stopping !== undefined,
     })
   }
@@ -338,36 +317,37 @@ export class Worker implements LocalWorker {
 
   async #shutDown(): Promise<void> {
     if (this.#phase !== 'running') return
+    const { running } = this.#attempts
     this.#phase = 'stopping'
     this.#released = 0
-    this.#core.events.emit('worker.stopping', { worker: this.id, running: this.#running.attempts.size })
-    this.#giveBack(this.#claimed.backlog.takeAll())
-    this.#calls.ring()
-    const idle = (): boolean => this.#running.attempts.size === 0
-    await this.#stopBell.until(idle, () => this.#drainUntilMs)
-    for (const attempt of this.#running.attempts) attempt.stop('shutdown', 'The worker is shutting down.')
+    this.#core.events.emit('worker.stopping', { worker: this.id, running: running.size })
+    this.#giveBack(this.#backlog.takeAll())
+    this.#driver.ring()
+    const isIdle = (): boolean => running.size === 0
+    await this.#stopBell.until(isIdle, () => this.#drainUntilMs)
+    for (const attempt of running) attempt.stop('shutdown', 'The worker is shutting down.')
     const patienceMs = this.#now() + Math.min(ABORT_GRACE_MS, this.#settings.graceMs)
-    await this.#stopBell.until(idle, () => patienceMs)
-    for (const attempt of this.#claimed.open())
-      this.#running.giveUp(attempt, attempt.abortedFor ?? 'shutdown')
-    this.#calls.ring()
+    await this.#stopBell.until(isIdle, () => patienceMs)
+    for (const attempt of this.#open()) this.#attempts.giveUp(attempt)
+    this.#driver.ring()
     const writtenByMs = this.#now() + 2 * this.#settings.callTimeoutMs
-    const written = (): boolean => this.#outbox.isDone
-    await this.#stopBell.until(written, () => writtenByMs)
+    await this.#stopBell.until(
+      () => this.#driver.isDone,
+      () => writtenByMs,
+    )
     this.#phase = 'stopped'
-    this.#calls.end()
+    this.#driver.end()
     await this.#leave()
     this.#core.events.emit('worker.stopped', { worker: this.id, released: this.#released })
   }
 
   async #leave(): Promise<void> {
-    this.#running.clear()
-    this.#starter.stop()
+    this.#attempts.clear()
     this.#unwatch?.()
     this.#leaveLocal?.()
     await Promise.all([this.#unsubscribe?.(), this.#loop])
-    // What was said too late to be told.
-    this.#reporter.take()
+    // Reports that came too late to be sent; this also ends their timer.
+    this.#attempts.takeReports()
     await this.#session.stop()
   }
 

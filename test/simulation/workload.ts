@@ -218,10 +218,7 @@ export class Client {
       return
     }
     if (recent !== undefined && chance(random, 0.05)) {
-      const filter = { ids: [recent as JobId] }
-      await Hub.of(this.#hf).core.connection.call('replay', (store) =>
-        store.admin.change(filter, { type: 'replay' }, 10, null),
-      )
+      await Hub.of(this.#hf).core.store.replay({ ids: [recent as JobId] }, null)
       return
     }
     const bursts = this.#plan.brisk ? BRISK_BURSTS : BURSTS

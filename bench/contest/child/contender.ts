@@ -16,6 +16,8 @@ export interface Library {
   enqueue(payload: Payload, options: EnqueueOptions): Promise<void>
   /** Starts a worker; resolves, once it is up, to how to stop it. */
   work(handler: Handler, concurrency: number | undefined): Promise<() => Promise<void>>
+  /** Starts a worker and enqueues a job; resolves once that is completed. */
+  runFirstJob?(handler: Handler): Promise<void>
   close(): Promise<void>
 }
 

@@ -20,13 +20,15 @@ const anything: StandardSchemaV1<Payload> = {
 
 export type HoldfastSettings = Readonly<Record<Aim, { readonly concurrency: number }>>
 
+/** `store`: what to open instead of the URL. */
 export async function holdfastLibrary(
   { url, aim, history, build }: ChildConfig,
   settings: HoldfastSettings,
+  store: NonNullable<Holdfast.Options<{}>['store']> = url,
 ): Promise<Library> {
   const { holdfast } = await load<typeof Holdfast>(pathToFileURL(build).href)
   const hf = holdfast({
-    store: url,
+    store,
     logger: false,
     // The embedded store may take its time on a busy machine; that is not what is measured.
     timeout: '1m',
@@ -43,6 +45,13 @@ export async function holdfastLibrary(
       handler = run
       const worker = await hf.work({ concurrency })
       return () => worker.stop()
+    },
+    runFirstJob: async (run) => {
+      handler = run
+      const completed = new Promise<void>((resolve) => hf.on('job.completed', () => resolve()))
+      await hf.work({ concurrency: settings[aim].concurrency })
+      await job.enqueue({ pad: '' })
+      await completed
     },
     close: () => hf.close(),
   }

@@ -62,6 +62,12 @@ const answers: Answers = {
     pacing.stop = true
     return pacing.sent
   },
+  async runFirstJob() {
+    if (library.runFirstJob === undefined) throw new Error('This library does not tell what is completed.')
+    tally.begin(0)
+    await library.runFirstJob(counted)
+    return nowMs()
+  },
   async startWork(work) {
     tally.begin(work.handlerMs ?? 0)
     if (work.refill === true) tally.onEach(LEVEL_TURN, refill)

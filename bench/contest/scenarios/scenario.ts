@@ -13,7 +13,7 @@ export interface Scenario<
   readonly name: string
   /** Name for several scenarios in `--only`. */
   readonly group?: string
-  /** Whether the peers run it, too, or which of them; else it compares Holdfast with itself. */
+  /** Whether the peers and Holdfast in another set-up run it, too, or which of them; else it compares Holdfast with itself. */
   readonly peers: boolean | readonly string[]
   /** Takes so long that it runs only if `--only` names it. */
   readonly onRequest?: boolean

@@ -3,7 +3,7 @@ import { drain, drainFigures, fill, type DrainOptions } from '../drain.ts'
 import type { DrainFigure, Figures } from '../figures.ts'
 import { isHoldfast, SMALL_BYTES } from '../protocol.ts'
 import type { ContestServer } from '../server.ts'
-import type { CommonSizes } from '../sizes.ts'
+import type { CommonSizes, HistorySizes } from '../sizes.ts'
 import type { Stage } from '../stage.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -49,6 +49,26 @@ export const history: Scenario = {
   name: 'history',
   peers: true,
   run: (stage) => filledAndDrained('history', stage, stage.sizes.drain, { config: { history: true } }),
+}
+
+type HistoryScenario<Name extends 'history1k' | 'history8k'> = Scenario<
+  DrainFigure<Name>,
+  ContestServer,
+  CommonSizes & HistorySizes
+>
+
+export const history1k: HistoryScenario<'history1k'> = {
+  name: 'history1k',
+  peers: true,
+  run: (stage) =>
+    filledAndDrained('history1k', stage, stage.sizes.history1k, { config: { history: true }, bytes: 1_024 }),
+}
+
+export const history8k: HistoryScenario<'history8k'> = {
+  name: 'history8k',
+  peers: true,
+  run: (stage) =>
+    filledAndDrained('history8k', stage, stage.sizes.history8k, { config: { history: true }, bytes: 8_192 }),
 }
 
 export const payload8k: Scenario = {

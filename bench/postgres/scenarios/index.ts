@@ -6,6 +6,8 @@ import {
   drainOne,
   drainTwo,
   history,
+  history1k,
+  history8k,
   payload8k,
   single,
   waitingHandlers,
@@ -15,7 +17,7 @@ import { FRESH, steady } from './fresh.ts'
 import { oldTransaction } from './old-transaction.ts'
 import { PRESSURE } from './pressure.ts'
 import type { PostgresScenario } from './scenario.ts'
-import { history1k, history8k, historyTwo, payload1k } from './throughput.ts'
+import { historyTwo, payload1k } from './throughput.ts'
 
 export const SCENARIOS: readonly PostgresScenario[] = [
   bulk,

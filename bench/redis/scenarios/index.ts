@@ -1,6 +1,7 @@
 /** In the order they run within a round. */
 import { waiting } from '../../contest/scenarios/backlog.ts'
 import { idle, latency } from '../../contest/scenarios/idle.ts'
+import { oneSlot } from '../../contest/scenarios/one-slot.ts'
 import {
   bulk,
   drainOne,
@@ -11,7 +12,6 @@ import {
   waitingHandlers,
 } from '../../contest/scenarios/throughput.ts'
 import { memory } from './memory.ts'
-import { oneSlot } from './one-slot.ts'
 import type { RedisScenario } from './scenario.ts'
 
 export const SCENARIOS: readonly RedisScenario[] = [

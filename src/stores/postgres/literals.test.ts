@@ -96,8 +96,14 @@ describe('an array literal on PostgreSQL', () => {
 
   test('cannot make two uuids of one text', async () => {
     const id = '018f0000-0000-7000-8000-000000000000'
-    await expect(listOf(uuids, uuidArray([`${id},${id}`]))).rejects.toMatchObject({ code: '22P02' })
-    await expect(listOf(uuids, uuidArray([`${id}","${id}`]))).rejects.toMatchObject({ code: '22P02' })
+    await expect(listOf(uuids, uuidArray([`${id},${id}`]))).rejects.toMatchObject({
+      code: 'HF_STORE_REFUSED',
+      cause: { code: '22P02' },
+    })
+    await expect(listOf(uuids, uuidArray([`${id}","${id}`]))).rejects.toMatchObject({
+      code: 'HF_STORE_REFUSED',
+      cause: { code: '22P02' },
+    })
   })
 })
 

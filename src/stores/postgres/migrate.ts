@@ -24,7 +24,7 @@ export async function migrate(executor: Executor, names: Names, options: Migrate
   try {
     await bringUpToDate(executor, names, options)
   } catch (error) {
-    throw isTaken(error) ? taken(names, error) : error
+    throw taken(names, error) ?? error
   }
 }
 
@@ -47,11 +47,12 @@ function isInTheWay(error: unknown): boolean {
 }
 
 /** A table, view, function or type has a name of ours: 42P07 and 42710. Or a `schema_info` lacks our columns: 42703. */
-function isTaken(error: unknown): error is Error {
-  return error instanceof Error && /^(42P07|42710|42703)$/.test(sqlState(error) ?? '')
-}
+const TAKEN = /^(42P07|42710|42703)$/
 
-function taken({ schema, prefix }: Names, error: Error): HoldfastError {
+/** Of an error that the executor has explained as that of any statement. */
+function taken({ schema, prefix }: Names, explained: unknown): HoldfastError | undefined {
+  const error = explained instanceof HoldfastError ? explained.cause : undefined
+  if (!(error instanceof Error) || !TAKEN.test(sqlState(error) ?? '')) return undefined
   const where =
     prefix === '' ? `the schema "${schema}"` : `the schema "${schema}" with the prefix "${prefix}"`
   return new HoldfastError('HF_SCHEMA_CLASH', `Holdfast can't use ${where}: ${error.message}.`, {

@@ -1,5 +1,5 @@
 /**
- * The contract of `store.ts` in SQL, over any executor. Each method is one statement, or one transaction, and the work
+ * The contract of `store.ts` in SQL. Each method is one statement, or one transaction, and the work
  * itself is done by the functions that `schema/` installs: read those to know what happens.
  */
 import { HoldfastError } from '../../errors.ts'
@@ -11,7 +11,6 @@ import { Counts } from './counts.ts'
 import { cycle } from './cycle.ts'
 import { enqueue } from './enqueue.ts'
 import type { Executor } from './executor.ts'
-import { explaining } from './explaining.ts'
 import { Lanes } from './lanes.ts'
 import { intArray } from './literals.ts'
 import { migrate } from './migrate.ts'
@@ -43,8 +42,7 @@ interface HeartbeatRow {
 }
 
 export function sqlStore(parts: SqlStoreParts): Store {
-  const { names, clock, random } = parts
-  const executor = explaining(parts.executor)
+  const { executor, names, clock, random } = parts
   const statements = statementsFor(names)
   const lanes = parts.lanes ?? new Lanes(clock)
   const counts = new Counts(executor, statements, clock)

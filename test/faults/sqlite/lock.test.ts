@@ -42,9 +42,12 @@ describe('a process that was stopped while it wrote', () => {
     expect(message).toContain(', stopped)')
   })
 
-  test('makes an enqueue fail at its deadline', async () => {
+  test('is named by an enqueue that fails at its deadline', async () => {
     const error = await writer.do('enqueue', 1, {}).catch((thrown: unknown) => thrown)
-    expect(error).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+    expect(error).toMatchObject({
+      code: 'HF_STORE_UNREACHABLE',
+      message: expect.stringMatching(new RegExp(`process ${stopped.pid} .*, stopped\\)`)),
+    })
   })
 
   test('lets everybody write again once it goes on and commits', async () => {

@@ -83,9 +83,8 @@ export class Client {
   /** Cancels them all in one step. */
   async cancelAll(ids: readonly string[]): Promise<void> {
     const filter = { ids: ids as readonly JobId[] }
-    await Hub.of(this.#hf).core.connection.call('cancel', (store) =>
-      store.admin.change(filter, { type: 'cancel', reason: null }, ids.length, null),
-    )
+    const { admin } = Hub.of(this.#hf).core.connection.store
+    await admin.change(filter, { type: 'cancel', reason: null }, ids.length, null)
   }
 
   async pauseAndResume(): Promise<void> {
@@ -123,10 +122,7 @@ export class Client {
   }
 
   async #replay(id: string): Promise<void> {
-    const filter = { ids: [id as JobId] }
-    await Hub.of(this.#hf).core.connection.call('replay', (store) =>
-      store.admin.change(filter, { type: 'replay' }, 10, null),
-    )
+    await Hub.of(this.#hf).core.store.replay({ ids: [id as JobId] }, null)
   }
 
   async #enqueueAny(): Promise<void> {

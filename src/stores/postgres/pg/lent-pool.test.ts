@@ -61,7 +61,10 @@ describe('a lent pool', () => {
   test('gets every client back, in order: also those that failed', async () => {
     const executor = connect()
     for (let times = 0; times < 5; times++) {
-      await expect(executor.query(divide, [0])).rejects.toMatchObject({ code: '22012' })
+      await expect(executor.query(divide, [0])).rejects.toMatchObject({
+        code: 'HF_STORE_REFUSED',
+        cause: { code: '22012' },
+      })
       await expect(executor.transaction((tx) => tx.query(divide, [0]))).rejects.toThrow()
     }
     expect([pool.totalCount, pool.idleCount]).toEqual([1, 1])

@@ -10,12 +10,16 @@ import type { Clock } from '../../../std/clock.ts'
 import { sleep } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import type { Random } from '../../../std/random.ts'
-import type { Listening } from '../executor.ts'
 import { explain } from '../server-errors.ts'
 import type { PgNotice } from './driver.ts'
 import { unreachable } from './driver.ts'
 import { closed } from './own-pool.ts'
 import { ANSWER_MS, type OpenWire, type Wire, type WireTells } from './wire.ts'
+
+export interface Listening {
+  readonly listening: boolean
+  stop(): Promise<void>
+}
 
 export interface ListenerParts {
   readonly openWire: OpenWire

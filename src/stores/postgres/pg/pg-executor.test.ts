@@ -108,7 +108,10 @@ describe('an executor on PostgreSQL', () => {
       const second = await executor.query<{ id: number }>(transactionId, [])
       return first[0]!.id === second[0]!.id
     }
-    await expect(executor.script('begin; select 1/0; commit')).rejects.toMatchObject({ code: '22012' })
+    await expect(executor.script('begin; select 1/0; commit')).rejects.toMatchObject({
+      code: 'HF_STORE_REFUSED',
+      cause: { code: '22012' },
+    })
     expect(await isInside()).toBe(false)
     await executor.script('begin; select 1')
     expect(await isInside()).toBe(false)

@@ -1,36 +1,28 @@
 /**
- * The executor on PostgreSQL, by `pg`. Every wait has an end on this side: `pg` alone hangs for ever on a connection whose
- * other end is gone. Errors of the server and of the socket come out as they are, so that the caller takes them for
- * an outage and tries again; ours say what to do.
+ * The way to PostgreSQL, by `pg`. Every wait has an end on this side: `pg` alone hangs for ever on a connection whose other
+ * end is gone. Permanent errors come out as HoldfastErrors, under codes of their own; other errors of the server and of the
+ * socket come out as they are, so that the caller takes them for an outage and tries again.
  */
 import { systemClock } from '../../../std/clock.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import type { Random } from '../../../std/random.ts'
 import { retryWhile } from '../conflicts.ts'
-import type {
-  Executor,
-  Listening,
-  ServerFacts,
-  SqlValue,
-  Statement,
-  Transaction,
-  TransactionOptions,
-} from '../executor.ts'
-import { isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
+import { explain, isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
 import { Connector, loadPg, resultTypes } from './driver.ts'
 import type { PgModule } from './driver.ts'
 import { LentSessions } from './lent-pool.ts'
-import { Listener } from './listener.ts'
+import { Listener, type Listening } from './listener.ts'
 import { readPgOptions } from './options.ts'
 import type { PgExecutorOptions, PgSettings } from './options.ts'
 import { OwnPool, closed } from './own-pool.ts'
 import type { PoolUse, Sessions } from './own-pool.ts'
 import { Preparing } from './preparing.ts'
 import { askServer, checkServer } from './server.ts'
-import type { ServerState } from './server.ts'
+import type { ServerFacts, ServerState } from './server.ts'
 import type { Session } from './session.ts'
-import { transact } from './transaction.ts'
+import type { Queryable, SqlValue, Statement } from './statement.ts'
+import { rethrow, transact, type Transaction } from './transaction.ts'
 import { lentWire, ownWire, type Lender, type Wire, type WireTells } from './wire.ts'
 
 export interface PgParts {
@@ -41,10 +33,18 @@ export interface PgParts {
   readonly lender: Lender | null
 }
 
+export interface TransactionOptions {
+  /**
+   * A handler's code runs in it, for as long as that takes: it must not take a connection from claims, settles and
+   * enqueues. @default false
+   */
+  readonly ofHandler?: boolean
+}
+
 /** Migrations may build indexes of large tables. */
 const SCRIPT_MS = 600_000
 
-export function pgExecutor(options: PgExecutorOptions, parts: Partial<PgParts> = {}): Executor {
+export function pgExecutor(options: PgExecutorOptions, parts: Partial<PgParts> = {}): PgExecutor {
   return new PgExecutor(readPgOptions(options), {
     clock: parts.clock ?? systemClock,
     random: parts.random ?? systemRandom,
@@ -53,7 +53,7 @@ export function pgExecutor(options: PgExecutorOptions, parts: Partial<PgParts> =
   })
 }
 
-class PgExecutor implements Executor {
+export class PgExecutor implements Queryable {
   readonly #settings: PgSettings
   readonly #parts: PgParts
   readonly #preparing: Preparing
@@ -100,6 +100,7 @@ class PgExecutor implements Executor {
     if (lender !== null) lender.onThread = () => this.#listener?.moveToThread()
   }
 
+  /** Connects, and tells what it found. Safe to call again. Rejects where the database cannot be used. */
   open(): Promise<ServerFacts> {
     if (this.#closing !== undefined) return Promise.reject(closed())
     this.#opening ??= this.#ask().catch((error: unknown) => {
@@ -113,13 +114,32 @@ class PgExecutor implements Executor {
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
     if (!this.#isReadCommitted) return this.transaction((tx) => tx.query<Row>(statement, values))
     const run = (session: Session): Promise<Row[]> => this.#run<Row>(session, statement, values)
-    return this.#retried(() => withSession(this.#sessions, run, this.#timeoutMs(statement)))
+    return this.#retried(() => withSession(this.#sessions, run, this.#timeoutMs(statement))).catch(rethrow)
   }
 
-  transaction<T>(
-    work: (tx: Transaction) => Promise<T>,
-    { ofHandler = false }: TransactionOptions = {},
-  ): Promise<T> {
+  /**
+   * Runs statements in one transaction on one connection (read committed); commits when `work` resolves, rolls back
+   * when it rejects. Deadlocks and serialization failures (40P01, 40001) are tried again as a whole a few times. What
+   * `work` itself throws comes out as it is.
+   */
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+    let thrownByWork: unknown
+    const watched = async (tx: Transaction): Promise<T> => {
+      try {
+        return await work(tx)
+      } catch (error) {
+        thrownByWork = error
+        throw error
+      }
+    }
+    try {
+      return await this.#transact(watched, options)
+    } catch (error) {
+      throw error === thrownByWork ? error : explain(error)
+    }
+  }
+
+  #transact<T>(work: (tx: Transaction) => Promise<T>, { ofHandler = false }: TransactionOptions): Promise<T> {
     const run = (session: Session): Promise<T> =>
       transact(
         {
@@ -144,12 +164,16 @@ class PgExecutor implements Executor {
         session.destroy(error instanceof Error ? error : new Error('the script failed'))
         throw error
       }
-    })
+    }).catch(rethrow)
   }
 
+  /**
+   * Listens on a channel until stopped. `onGap` is called whenever notices may have been missed (the connection was
+   * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.
+   */
   async listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening> {
     if (this.#closing !== undefined) throw closed()
-    if (this.#listener !== null) return this.#listener.listen(channel, onNotice, onGap)
+    if (this.#listener !== null) return this.#listener.listen(channel, onNotice, onGap).catch(rethrow)
     if (!this.#saidDeaf) {
       this.#saidDeaf = true
       this.#settings.onNotice(
@@ -159,6 +183,7 @@ class PgExecutor implements Executor {
     return { listening: false, stop: () => Promise.resolve() }
   }
 
+  /** Gives everything back, within a bounded time; later calls reject with HF_CLOSED. Safe to call again. */
   close(): Promise<void> {
     this.#closing ??= Promise.all([
       this.#listener?.close(),

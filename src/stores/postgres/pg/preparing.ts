@@ -3,7 +3,7 @@
  * another one for each transaction (PgBouncer before 1.21) loses them: 'auto' notices, and does without from then on.
  */
 import { createHash } from 'node:crypto'
-import type { Statement } from '../executor.ts'
+import type { Statement } from './statement.ts'
 import { isLostStatement } from '../server-errors.ts'
 
 export class Preparing {

@@ -1,7 +1,12 @@
 /** Whether a server can be used, as asked at the opening. */
 import { HoldfastError } from '../../../errors.ts'
-import type { ServerFacts, Statement } from '../executor.ts'
+import type { Statement } from './statement.ts'
 import { unreachable } from './driver.ts'
+
+export interface ServerFacts {
+  /** As in `server_version_num`: 180004. */
+  readonly version: number
+}
 
 export interface ServerState {
   readonly version: number

@@ -69,7 +69,7 @@ describe('a transaction', () => {
       await tx.query(divide, [0]).catch(() => undefined)
       return 'all is well'
     })
-    await expect(failed).rejects.toMatchObject({ code: '22012' })
+    await expect(failed).rejects.toMatchObject({ code: 'HF_STORE_REFUSED', cause: { code: '22012' } })
     expect(await read()).toEqual([0, 0])
   })
 
@@ -184,7 +184,8 @@ describe('a function that an upgrade replaces', () => {
 
   test('and that stays away is said to be missing', async () => {
     await expect(executor.query(sql('gone', 'select no_such_function()'), [])).rejects.toMatchObject({
-      code: '42883',
+      code: 'HF_STORE_MISSING',
+      cause: { code: '42883' },
     })
   })
 

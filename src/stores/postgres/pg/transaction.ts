@@ -1,9 +1,14 @@
 /** One transaction on one session: what is done in it counts as a whole, or not at all, or is said to be unknown. */
 import { HoldfastError } from '../../../errors.ts'
-import type { SqlValue, Statement, Transaction, TransactionHandle } from '../executor.ts'
-import { sqlState, endsConnection } from '../server-errors.ts'
+import { endsConnection, explain, sqlState } from '../server-errors.ts'
 import { unreachable } from './driver.ts'
 import type { Session } from './session.ts'
+import type { Queryable, SqlValue, Statement } from './statement.ts'
+
+/** What a handler writes through: the shape of a client of `pg`, so that whatever takes one takes it. */
+export interface TransactionHandle {
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: unknown[] }>
+}
 
 export interface TransactionParts {
   readonly session: Session
@@ -21,7 +26,7 @@ export async function transact<T>(
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   const { session, timeoutMs, isWorthRetrying } = parts
-  const tx = new OpenTransaction(parts)
+  const tx = new Transaction(parts)
   // Said aloud: a database may have another level by default.
   await session.run({ text: 'begin isolation level read committed' }, timeoutMs)
   let result: T
@@ -38,7 +43,7 @@ export async function transact<T>(
   return result
 }
 
-class OpenTransaction implements Transaction {
+export class Transaction implements Queryable {
   readonly #parts: TransactionParts
   over = false
   /** The first error that the server gave: from then on the transaction can only be rolled back. */
@@ -49,11 +54,12 @@ class OpenTransaction implements Transaction {
   }
 
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
-    return this.#do(statement.name, () => this.#parts.run<Row>(this.#parts.session, statement, values))
+    const run = (): Promise<Row[]> => this.#parts.run<Row>(this.#parts.session, statement, values)
+    return this.#do(statement.name, run).catch(rethrow)
   }
 
   readonly handle: TransactionHandle = {
-    // With the driver's own types and none of our names: these statements are somebody else's.
+    // With the driver's own types and none of our names: these statements, and their errors, are somebody else's.
     query: (text, values = []) =>
       this.#do('a statement', () =>
         this.#parts.session.run({ text, values: [...values] }, this.#parts.timeoutMs),
@@ -61,7 +67,8 @@ class OpenTransaction implements Transaction {
   }
 
   async script(sql: string): Promise<void> {
-    await this.#do('a script', () => this.#parts.session.run({ text: sql }, this.#parts.scriptTimeoutMs))
+    const { session, scriptTimeoutMs } = this.#parts
+    await this.#do('a script', () => session.run({ text: sql }, scriptTimeoutMs)).catch(rethrow)
   }
 
   async #do<T>(what: string, work: () => Promise<T>): Promise<T> {
@@ -76,7 +83,7 @@ class OpenTransaction implements Transaction {
   }
 }
 
-async function commit(session: Session, timeoutMs: number, tx: OpenTransaction): Promise<void> {
+async function commit(session: Session, timeoutMs: number, tx: Transaction): Promise<void> {
   // Lost before the commit was sent: certainly undone.
   if (session.broken !== undefined) throw session.broken
   let answer
@@ -103,6 +110,10 @@ async function rollback(session: Session): Promise<void> {
   } catch (error) {
     session.destroy(error instanceof Error ? error : new Error('rollback failed'))
   }
+}
+
+export function rethrow(error: unknown): never {
+  throw explain(error)
 }
 
 function transactionOver(what: string): HoldfastError {

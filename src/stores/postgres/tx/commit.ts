@@ -6,7 +6,8 @@
 import { HoldfastError } from '../../../errors.ts'
 import type { CommitRequest, CompletedSettlement, SettleRequest } from '../../store.ts'
 import { NO_CLAIM, readAnswer } from '../cycle.ts'
-import type { Executor, Transaction } from '../executor.ts'
+import type { Executor } from '../executor.ts'
+import type { Transaction } from '../pg/transaction.ts'
 import { packSettles, readSettled } from '../settles.ts'
 import type { Statements } from '../statements.ts'
 

@@ -1,0 +1,338 @@
+/**
+ * What Holdfast asks of the store, one method each. Each fixes how long it may take, whether it is sent again if no
+ * answer comes, and what the answer to a repeat means: if the reply to the first try was lost, the repeat meets its own
+ * effect, and the method answers with what is true now, not with "too late".
+ *
+ * Methods have the timeout of holdfast() and are repeated unless they say otherwise. What workers and upkeep ask in
+ * loops of their own is in `worker-calls.ts` and `upkeep-calls.ts`.
+ */
+import { HoldfastError } from '../errors.ts'
+import type { Ids, JobId } from '../job/ids.ts'
+import type { JobRecord, NewJob } from '../job/record.ts'
+import type { Deadline } from '../std/deadline.ts'
+import {
+  MAX_BATCH,
+  SLOW_WORKER,
+  type CancelAnswer,
+  type ChangeAnswer,
+  type CommitRequest,
+  type CompletedSettlement,
+  type DeadGroupPage,
+  type EnqueueAnswer,
+  type JobEdit,
+  type JobFilter,
+  type JobPage,
+  type ListQuery,
+  type Note,
+  type QueueStatus,
+  type ScheduleList,
+  type ScheduleSpec,
+  type Store,
+  type Transactions,
+  type WakeUp,
+} from '../stores/store.ts'
+import type { Connection } from './connection.ts'
+import { DEAD_LETTER_HANDLER, SUBSCRIBER, WORKER } from './notes.ts'
+import { countDone, isEdited } from './lost-replies.ts'
+import { UpkeepCalls } from './upkeep-calls.ts'
+import { WorkerCalls } from './worker-calls.ts'
+
+/** What one step of a replay or a discard did. */
+export type Changed = Pick<ChangeAnswer, 'changed' | 'skipped' | 'next'>
+
+/** What nobody depends on need not hold up a stop for long. */
+const GOODBYE_MS = 2_000
+
+export class StoreClient {
+  readonly worker: WorkerCalls
+  readonly upkeep: UpkeepCalls
+  readonly #connection: Connection
+  readonly #ids: Ids
+
+  constructor(connection: Connection, ids: Ids) {
+    this.worker = new WorkerCalls(connection)
+    this.upkeep = new UpkeepCalls(connection)
+    this.#connection = connection
+    this.#ids = ids
+  }
+
+  /** The error of a caller whose time is over. `doing` completes "could not …". */
+  late(doing: string, timeoutMs: number, lastError?: Error): HoldfastError {
+    return this.#connection.late(doing, timeoutMs, lastError)
+  }
+
+  // ── enqueues ───────────────────────────────────────────────────────────────
+
+  /** Writes all jobs or none. A repeat carries the same flush id, so the store writes them once. */
+  async enqueue(
+    jobs: readonly NewJob[],
+    deadline: Deadline = this.#connection.deadline(),
+  ): Promise<readonly EnqueueAnswer[]> {
+    const flush = { id: this.#ids.flush(), jobs }
+    const doing = `enqueue ${describe(jobs)}`
+    const answers = await this.#connection.repeat({ doing, deadline, send: (store) => store.enqueue(flush) })
+    checkCount(answers.length, jobs.length)
+    return answers
+  }
+
+  /** Refuses `{ tx }` if the store has no transactions. */
+  transactions(): Transactions {
+    const { kind, transactions } = this.#connection.store
+    if (transactions !== undefined) return transactions
+    throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
+  }
+
+  /** The same in a transaction of the caller's: once and without a deadline. */
+  async enqueueIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
+    const transactions = this.transactions()
+    const flush = { id: this.#ids.flush(), jobs }
+    const answers = await this.#connection.lend(`enqueue ${describe(jobs)}`, () =>
+      transactions.enqueue(tx, flush),
+    )
+    checkCount(answers.length, jobs.length)
+    return answers
+  }
+
+  /** How to enqueue one job in a transaction without a promise; refused if the store cannot do that. */
+  enqueueSync(): (tx: unknown, job: NewJob) => EnqueueAnswer {
+    const transactions = this.transactions()
+    const enqueue = transactions.enqueueSync?.bind(transactions)
+    if (enqueue === undefined) throw notSynchronous(this.#connection.store.kind)
+    return (tx, job) => {
+      const flush = { id: this.#ids.flush(), jobs: [job] }
+      const answers = this.#connection.lendSync(`enqueue job "${job.name}"`, () => enqueue(tx, flush))
+      checkCount(answers.length, 1)
+      return answers[0] as EnqueueAnswer
+    }
+  }
+
+  /** A handler's writes and the completion of its job in one transaction: once and without a deadline. */
+  commit(request: CommitRequest, write: (tx: unknown) => Promise<CompletedSettlement>): Promise<void> {
+    return this.#connection.lend('commit', async ({ kind, transactions }) => {
+      if (transactions !== undefined) return transactions.commit(request, write)
+      throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to commit in.`)
+    })
+  }
+
+  // ── jobs ───────────────────────────────────────────────────────────────────
+
+  job(id: JobId): Promise<JobRecord | null> {
+    return this.#read(id, this.#connection.deadline())
+  }
+
+  #read(id: JobId, deadline: Deadline): Promise<JobRecord | null> {
+    return this.#repeat(`read job ${id}`, (store) => store.admin.get(id), deadline)
+  }
+
+  /** If a try before cancelled the job, the answer is `cancelled`, not `final`. */
+  async cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+    const tries = this.#tries()
+    const answer = await tries.repeat(`cancel job ${id}`, (store) => store.admin.cancel(id, reason))
+    if (answer !== 'final' || tries.count === 1) return answer
+    const record = await this.#read(id, tries.deadline)
+    return record?.state === 'cancelled' ? 'cancelled' : 'final'
+  }
+
+  /** Asks once how a cancel stands that was answered `requested`. */
+  askCancel(id: JobId, reason: string | null, withinMs: number): Promise<CancelAnswer> {
+    return this.#once(`cancel job ${id}`, (store) => store.admin.cancel(id, reason), withinMs)
+  }
+
+  /** Once: the notes of workers that take longer than `START_WITHIN_MS` to start a job. */
+  slowWorkers(): Promise<readonly Note[]> {
+    return this.#once('find slow workers', (store) => store.notes.list(SLOW_WORKER))
+  }
+
+  /** `before`: the job as it was read. If a try before changed it, the answer is `edited`, even if it runs by now. */
+  async edit(before: JobRecord, edit: JobEdit): Promise<'edited' | 'running' | 'final' | 'missing'> {
+    const { id } = before
+    const tries = this.#tries()
+    const answer = await tries.repeat(`edit job ${id}`, (store) => store.admin.edit(id, edit))
+    if (answer === 'edited' || tries.count === 1) return answer
+    const now = await this.#read(id, tries.deadline)
+    return now !== null && isEdited(now, before, edit) ? 'edited' : answer
+  }
+
+  jobs(query: ListQuery): Promise<JobPage> {
+    return this.#repeat('list dead letters', (store) => store.admin.list(query))
+  }
+
+  deadGroups(filter: JobFilter, after: JobId | null): Promise<DeadGroupPage> {
+    return this.#repeat('group dead letters', (store) => store.admin.deadGroups(filter, MAX_BATCH, after))
+  }
+
+  /** One step; repeat from `next` until it is null. See `#change` about a lost reply. */
+  replay(filter: JobFilter, after: JobId | null): Promise<Changed> {
+    return this.#change(filter, 'replay', after)
+  }
+
+  /** One step; repeat from `next` until it is null. See `#change` about a lost reply. */
+  discard(filter: JobFilter, after: JobId | null): Promise<Changed> {
+    return this.#change(filter, 'discard', after)
+  }
+
+  /**
+   * If a try before changed jobs, the repeat does not find them any more. Jobs that are named by their ids are counted
+   * as changed if they are no dead letters now. Of others, only what the repeat changed is known.
+   */
+  async #change(filter: JobFilter, type: 'replay' | 'discard', after: JobId | null): Promise<Changed> {
+    const tries = this.#tries()
+    const answer = await tries.repeat(`${type} dead letters`, (store) =>
+      store.admin.change(filter, { type }, MAX_BATCH, after),
+    )
+    const { ids } = filter
+    if (tries.count === 1 || ids === undefined || after !== null || answer.next !== null) return answer
+    const read = (query: ListQuery): Promise<JobPage> =>
+      this.#repeat('list dead letters', (store) => store.admin.list(query), tries.deadline)
+    return { ...answer, changed: await countDone(ids, type, read) }
+  }
+
+  /** Replays a job that was just read as dead, with another payload; false if its unique key is held by another. */
+  async replayWith(id: JobId, payload: string): Promise<boolean> {
+    const tries = this.#tries()
+    const filter = { ids: [id], states: ['dead'] } as const
+    const { changed, skipped } = await tries.repeat(`replay job ${id}`, (store) =>
+      store.admin.change(filter, { type: 'replay', payload }, 1, null),
+    )
+    return changed > 0 || (tries.count > 1 && skipped === 0)
+  }
+
+  // ── queues ─────────────────────────────────────────────────────────────────
+
+  /** Once: a count that takes long is not asked for again. */
+  queues(withinMs?: number): Promise<readonly QueueStatus[]> {
+    return this.#once('count jobs', (store) => store.admin.queues(), withinMs)
+  }
+
+  setPaused(queue: string, paused: boolean): Promise<void> {
+    const doing = `${paused ? 'pause' : 'resume'} queue "${queue}"`
+    return this.#repeat(doing, (store) => store.admin.setPaused(queue, paused))
+  }
+
+  // ── schedules ──────────────────────────────────────────────────────────────
+
+  schedules(): Promise<ScheduleList> {
+    return this.#repeat('read the schedules', (store) => store.schedules.list())
+  }
+
+  putSchedule(schedule: ScheduleSpec): Promise<void> {
+    return this.#repeat(`store schedule "${schedule.id}"`, (store) => store.schedules.put(schedule))
+  }
+
+  /** True also if a try without an answer may have removed it. */
+  removeSchedule(id: string): Promise<boolean> {
+    return this.#remove(`remove schedule "${id}"`, (store) => store.schedules.remove(id))
+  }
+
+  // ── notes ──────────────────────────────────────────────────────────────────
+
+  subscriptions(deadline?: Deadline): Promise<readonly Note[]> {
+    return this.#repeat('read the subscriptions', (store) => store.notes.list(SUBSCRIBER), deadline)
+  }
+
+  /** As the transaction sees them, if the store can tell; else read past it, which takes a connection besides its own. */
+  async subscriptionsIn(tx: unknown): Promise<readonly Note[]> {
+    const transactions = this.transactions()
+    const inside = await this.#connection.lend('publish', async () => transactions.notes?.(tx, SUBSCRIBER))
+    return inside ?? this.#connection.insideCommit.outside(() => this.subscriptions())
+  }
+
+  putSubscription(name: string, text: string): Promise<void> {
+    return this.#repeat(`subscribe "${name}"`, (store) => store.notes.put(SUBSCRIBER, name, text, null))
+  }
+
+  /** True also if a try without an answer may have removed it. */
+  removeSubscription(name: string): Promise<boolean> {
+    return this.#remove(`unsubscribe "${name}"`, (store) => store.notes.remove(SUBSCRIBER, name))
+  }
+
+  /** The notes in which the workers of the fleet tell about themselves. */
+  workers(): Promise<readonly Note[]> {
+    return this.#repeat('list the workers', (store) => store.notes.list(WORKER))
+  }
+
+  /** Tells whoever leads that new dead letters are wanted, for a time. */
+  declareDeadLetterHandler(text: string, ttlMs: number): Promise<void> {
+    const { kind, id } = DEAD_LETTER_HANDLER
+    return this.#repeat('declare the handler of dead letters', (store) =>
+      store.notes.put(kind, id, text, ttlMs),
+    )
+  }
+
+  // ── wake-ups ───────────────────────────────────────────────────────────────
+
+  /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
+  async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
+    let newest: object | undefined
+    const stop = await this.#repeat('subscribe to wake-ups', async (store) => {
+      const mine = {}
+      newest = mine
+      const stopThis = await store.subscribe(listener)
+      // A try that was given up and is answered after all would tell everything twice.
+      if (newest !== mine) await stopThis()
+      return stopThis
+    }).catch((error: unknown) => {
+      newest = undefined
+      throw error
+    })
+    return () => this.#once('end a subscription', stop, GOODBYE_MS).catch(() => undefined)
+  }
+
+  // ── tries ──────────────────────────────────────────────────────────────────
+
+  #once<T>(doing: string, send: (store: Store) => Promise<T>, withinMs?: number): Promise<T> {
+    return this.#connection.once({ doing, deadline: this.#connection.deadline(withinMs), send })
+  }
+
+  #repeat<T>(doing: string, send: (store: Store) => Promise<T>, deadline?: Deadline): Promise<T> {
+    return this.#connection.repeat({ doing, deadline: deadline ?? this.#connection.deadline(), send })
+  }
+
+  async #remove(doing: string, send: (store: Store) => Promise<boolean>): Promise<boolean> {
+    const tries = this.#tries()
+    const isRemoved = await tries.repeat(doing, send)
+    return isRemoved || tries.count > 1
+  }
+
+  #tries(): Tries {
+    return new Tries(this.#connection)
+  }
+}
+
+/** An operation that has to know whether it was repeated. Its further steps share its deadline. */
+class Tries {
+  readonly deadline: Deadline
+  count = 0
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+    this.deadline = connection.deadline()
+  }
+
+  repeat<T>(doing: string, send: (store: Store) => Promise<T>): Promise<T> {
+    return this.#connection.repeat({
+      doing,
+      deadline: this.deadline,
+      send: (store) => {
+        this.count++
+        return send(store)
+      },
+    })
+  }
+}
+
+function notSynchronous(kind: string): HoldfastError {
+  return new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store cannot enqueue without a promise.`, {
+    hint: 'Use await job.enqueue(input, { tx }), or sqliteStore({ database }), which can.',
+  })
+}
+
+function checkCount(answered: number, asked: number): void {
+  if (answered === asked) return
+  throw new HoldfastError('HF_STORE_CONTRACT', `The store answered ${answered} of ${asked} enqueues.`)
+}
+
+function describe(jobs: readonly NewJob[]): string {
+  return jobs.length === 1 ? `job "${jobs[0]?.name}"` : `${jobs.length} jobs`
+}

@@ -1,0 +1,113 @@
+/**
+ * What workers ask of the store. They ask in loops of their own, so nearly all is sent once, within a time that depends
+ * on the worker's lease: what was not answered goes with the next turn of the loop.
+ */
+import type { WorkerId } from '../job/ids.ts'
+import {
+  SLOW_WORKER,
+  type CycleAnswer,
+  type CycleRequest,
+  type HeartbeatAnswer,
+  type HeartbeatRequest,
+  type Pulse,
+  type Report,
+  type SettleAnswer,
+  type SettleRequest,
+  type Store,
+} from '../stores/store.ts'
+import type { Connection } from './connection.ts'
+import { WORKER } from './notes.ts'
+
+/** Notes are a courtesy: one that cannot be written must hold up nobody. */
+const NOTE_TIMEOUT_MS = 2_000
+
+/** A worker that makes itself known. */
+export interface Registration {
+  readonly worker: WorkerId
+  readonly leaseMs: number
+  /** See `Store.register`. */
+  readonly atOnce: number | undefined
+}
+
+export class WorkerCalls {
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  /** For a worker that starts: repeated, within the timeout of holdfast(). A repeat renews the lease. */
+  register({ worker, leaseMs, atOnce }: Registration): Promise<void> {
+    return this.#connection.repeat({
+      doing: 'register the worker',
+      deadline: this.#connection.deadline(),
+      send: (store) => store.register(worker, leaseMs, atOnce),
+    })
+  }
+
+  /** For a worker that the store has forgotten: its next renewal tries again. */
+  registerAgain({ worker, leaseMs, atOnce }: Registration, withinMs: number): Promise<void> {
+    return this.#once('register the worker', withinMs, (store) => store.register(worker, leaseMs, atOnce))
+  }
+
+  cycle(request: CycleRequest, withinMs: number): Promise<CycleAnswer> {
+    return this.#once('settle and claim', withinMs, (store) => store.cycle(request))
+  }
+
+  /** One settle by hand: repeated, within the timeout of holdfast(). `already` means that an earlier try wrote it. */
+  async settle(
+    worker: WorkerId,
+    request: SettleRequest,
+  ): Promise<{ readonly alive: boolean; readonly answer: SettleAnswer }> {
+    const { alive, settled } = await this.#connection.repeat({
+      doing: 'settle a message',
+      deadline: this.#connection.deadline(),
+      send: (store) => store.cycle({ worker, settle: [request], claim: null }),
+    })
+    return { alive, answer: settled[0] ?? 'lost' }
+  }
+
+  heartbeat(request: HeartbeatRequest, withinMs: number): Promise<HeartbeatAnswer> {
+    return this.#once('send a heartbeat', withinMs, (store) => store.heartbeat(request))
+  }
+
+  /** Renews the lease from outside the event loop; null if the store cannot. */
+  keepAlive(worker: WorkerId, leaseMs: number): Pulse | null {
+    return this.#connection.store.keepAlive?.(worker, leaseMs) ?? null
+  }
+
+  report(worker: WorkerId, reports: readonly Report[], withinMs: number): Promise<void> {
+    return this.#once('report progress', withinMs, (store) => store.report(worker, reports))
+  }
+
+  /** A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue. */
+  retire(worker: WorkerId, withinMs: number): Promise<void> {
+    return this.#once('retire', withinMs, (store) => store.retire(worker))
+  }
+
+  /** Says that a worker takes up to `startMs` to start a job. */
+  putSlow(id: string, startMs: number, ttlMs: number, withinMs: number): Promise<void> {
+    return this.#once('tell how slow the store is', withinMs, (store) =>
+      store.notes.put(SLOW_WORKER, id, String(startMs), ttlMs),
+    )
+  }
+
+  removeSlow(id: string, withinMs: number): Promise<boolean> {
+    return this.#once('remove a note', withinMs, (store) => store.notes.remove(SLOW_WORKER, id))
+  }
+
+  /** What a worker tells the fleet about itself. */
+  putStatus(id: string, text: string, ttlMs: number): Promise<void> {
+    return this.#once('list a worker', NOTE_TIMEOUT_MS, (store) => store.notes.put(WORKER, id, text, ttlMs))
+  }
+
+  removeStatus(id: string): Promise<boolean> {
+    return this.#once('take a worker off the list', NOTE_TIMEOUT_MS, (store) =>
+      store.notes.remove(WORKER, id),
+    )
+  }
+
+  #once<T>(doing: string, withinMs: number, send: (store: Store) => Promise<T>): Promise<T> {
+    return this.#connection.once({ doing, deadline: this.#connection.deadline(withinMs), send })
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * What is sent to the database. Values are texts, numbers, booleans and null only (lists travel as array literals, see
+ * `literals.ts`), so that no idea of a type that `pg` has gets in between. All JSON comes back parsed, bigint columns come
+ * back as numbers.
+ */
+
+export type SqlValue = string | number | boolean | null
+
+export interface Statement {
+  /** Names the prepared statement; no two texts share one. */
+  readonly name: string
+  readonly text: string
+  /**
+   * How long it may take, and wait for a connection before that, where that is less than the executor allows. A claim
+   * that is sent when its worker has given up on it leases jobs that nobody runs.
+   */
+  readonly timeoutMs?: number
+}
+
+/** The executor, or a transaction of it. */
+export interface Queryable {
+  query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]>
+  /** Runs a script of several statements without values: migrations, and what cannot run in a transaction. */
+  script(sql: string): Promise<void>
+}

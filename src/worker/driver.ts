@@ -1,0 +1,256 @@
+/**
+ * Carries out the plans of a worker: one loop that talks to the store. Each call settles what has finished, sends what
+ * handlers have reported, and claims what there is room for. The driver decides nothing itself: see `plan.ts`.
+ */
+import type { Core } from '../core/core.ts'
+import { newCounters } from '../core/instrumentation.ts'
+import { isLasting, isRefusal, isStoreFailure } from '../errors.ts'
+import { Bell } from '../std/bell.ts'
+import { sleep } from '../std/clock.ts'
+import type { Lease, Report, SettleAnswer } from '../stores/store.ts'
+import {
+  callAnswered,
+  callBegun,
+  callEnded,
+  callFailed,
+  callSucceeded,
+  claimAnswered,
+  plan,
+  type Claim,
+  type LoopState,
+  type PlannedCall,
+  type Work,
+} from './plan.ts'
+import { settleApart } from './refused-settles.ts'
+import type { Session } from './session.ts'
+import { PendingSettlements, type PendingSettle } from './settling.ts'
+
+export interface DriverParts {
+  readonly core: Core
+  readonly state: LoopState
+  readonly session: Session
+  /** What the worker has in hand; the driver adds what it holds itself. */
+  readonly work: () => Omit<Work, 'settles' | 'reportsDue'>
+  readonly takeReports: () => readonly Report[]
+  /** The event loop has had its turn: starts what may start. True if it should go on after the next turn. */
+  readonly onTurn: () => boolean
+  /** Gives back what could have been started at this time. */
+  readonly giveBack: (staleMs: number) => void
+  /** So many settles were answered. */
+  readonly onSettled: (count: number) => void
+  readonly onLease: (lease: Lease, askedMs: number) => void
+  /** The answer of a call is taken in: settles may have made room. */
+  readonly onAnswer: () => void
+  /** A call has ended, well or badly. */
+  readonly onCallEnded: () => void
+}
+
+interface CallAnswer {
+  /** What was written in the end, each with the store's answer at the same index. */
+  readonly settled: readonly PendingSettle[]
+  readonly answers: readonly SettleAnswer[]
+  /** Settles without an answer, because the store failed meanwhile: to be sent again. */
+  readonly left: readonly PendingSettle[]
+  /** Why some are left. */
+  readonly failure: unknown
+  readonly leases: readonly Lease[]
+  /** Whether the claim was made, if there was one: no leases mean then that nothing was claimable. */
+  readonly claimed: boolean
+  /** When the store was asked for the leases. */
+  readonly sentMs: number
+}
+
+/** Longest wait without a look at the plan. */
+const LONGEST_WAIT_MS = 60_000
+const NOTHING_LEFT: readonly PendingSettle[] = []
+
+export class Driver {
+  readonly counters = newCounters()
+  readonly #parts: DriverParts
+  readonly #state: LoopState
+  readonly #bell: Bell
+  readonly #pending = new PendingSettlements()
+  #reportsDue = false
+  /** True while a turn is being made: it looks at everything, so that nothing needs to ring. */
+  #inTurn = false
+  #ended = false
+
+  constructor(parts: DriverParts) {
+    this.#parts = parts
+    this.#state = parts.state
+    this.#bell = new Bell(parts.core.clock)
+  }
+
+  /** There may be something to do. */
+  ring(): void {
+    if (!this.#inTurn) this.#bell.ring()
+  }
+
+  /** Progress or log lines have waited long enough. */
+  reportsDue(): void {
+    this.#reportsDue = true
+    this.ring()
+  }
+
+  /** Puts a settlement on its way to the store. */
+  settle(pending: PendingSettle): void {
+    this.#pending.add(pending)
+  }
+
+  /** Nothing waits to be settled, and no call is under way whose answer may bring more. */
+  get isDone(): boolean {
+    return this.#pending.size === 0 && this.#state.calls === 0
+  }
+
+  /** No further call begins. */
+  end(): void {
+    this.#ended = true
+    this.#bell.ring()
+  }
+
+  /** Resolves when the driver was ended and the last call is over. */
+  async run(): Promise<void> {
+    const { clock } = this.#parts.core
+    let waitMs = 0
+    while (!this.#ended) {
+      if (waitMs > 0) await this.#bell.wait(waitMs)
+      if (this.#ended) break
+      // Lets all that finishes in this moment travel in one settle, and the process breathe between two turns.
+      await sleep(clock, 0)
+      waitMs = this.#turn()
+    }
+    while (this.#state.calls > 0) await this.#bell.wait(LONGEST_WAIT_MS)
+  }
+
+  /** Plans, and does what the plan says. Returns for how long there is nothing to do unless the bell rings. */
+  #turn(): number {
+    if (this.#ended) return 0
+    const begunMs = this.#now()
+    this.#inTurn = true
+    try {
+      // The call first: then the store and the handlers that start now work at the same time.
+      const first = this.#plan()
+      if (first.call !== null) this.#begin(first.call)
+      const isMoreToStart = this.#parts.onTurn()
+      const next = this.#plan()
+      if (next.giveBackMs !== null) this.#parts.giveBack(next.giveBackMs)
+      if (isMoreToStart || next.giveBackMs !== null || next.call !== null) return 0
+      return Math.min(Math.max(1, next.wakeAtMs - this.#now()), LONGEST_WAIT_MS)
+    } catch (error) {
+      this.#failed('plan its next call', error, begunMs)
+      return 1
+    } finally {
+      this.#inTurn = false
+    }
+  }
+
+  #plan(): ReturnType<typeof plan> {
+    const work = { ...this.#parts.work(), settles: this.#pending.size, reportsDue: this.#reportsDue }
+    return plan(this.#state, work, this.#now())
+  }
+
+  #begin(call: PlannedCall): void {
+    const begunMs = this.#now()
+    callBegun(this.#state, call, begunMs, () => this.#parts.core.random.float())
+    if (call.claim !== null) this.#parts.session.claimSent()
+    void this.#call(call, begunMs)
+  }
+
+  /** One call; it never rejects. */
+  async #call({ claim }: PlannedCall, begunMs: number): Promise<void> {
+    const settles = this.#pending.take()
+    let left = settles
+    try {
+      const answer = await this.#send(settles, claim)
+      left = answer.left
+      this.#pending.answered(settles)
+      this.#takeIn(answer, claim)
+      if (left.length > 0) throw answer.failure
+      callSucceeded(this.#state)
+    } catch (error) {
+      this.#failed('settle and claim', error, begunMs)
+    } finally {
+      this.#pending.answered(settles)
+      this.#pending.putBack(left)
+      callEnded(this.#state, claim)
+      if (claim !== null) this.#parts.session.claimLanded()
+      this.#bell.ring()
+      this.#parts.onCallEnded()
+    }
+  }
+
+  /** Throws if the store did not answer at all: then every settle is to be sent again. */
+  async #send(settles: readonly PendingSettle[], claim: Claim | null): Promise<CallAnswer> {
+    const { session, takeReports } = this.#parts
+    this.#reportsDue = false
+    const requests = settles.map(({ request }) => request)
+    try {
+      const { settled, leases, alive, sentMs } = await session.cycle({
+        settle: requests,
+        claim: claim?.request ?? null,
+        reports: takeReports(),
+      })
+      const answer = { settled: settles, answers: settled, left: NOTHING_LEFT, failure: undefined }
+      return { ...answer, leases, claimed: alive, sentMs }
+    } catch (error) {
+      if (settles.length === 0 || !isRefusal(error)) throw error
+      return this.#sendApart(settles)
+    }
+  }
+
+  /** The store refused the data of a settle. Without a claim: the next call claims again. */
+  async #sendApart(settles: readonly PendingSettle[]): Promise<CallAnswer> {
+    const { core, session } = this.#parts
+    const { settled, left, failure } = await settleApart(core, settles, async (settle) => {
+      const answer = await session.cycle({ settle, claim: null })
+      return answer.settled
+    })
+    return {
+      settled: settled.map(({ pending }) => pending),
+      answers: settled.map(({ answer }) => answer),
+      left,
+      failure,
+      leases: [],
+      claimed: false,
+      sentMs: 0,
+    }
+  }
+
+  #takeIn({ settled, answers, leases, claimed, sentMs }: CallAnswer, claim: Claim | null): void {
+    const { core, onSettled, onAnswer } = this.#parts
+    const nowMs = this.#now()
+    callAnswered(this.#state, nowMs)
+    onSettled(settled.length)
+    settled.forEach((ended, index) =>
+      core.instrumentation.attemptEnded(ended, answers[index] ?? 'lost', this.counters, nowMs),
+    )
+    if (claim !== null && claimed) {
+      const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
+      claimAnswered(this.#state, claim, taken)
+    }
+    for (const lease of leases) this.#takeInLease(lease, sentMs)
+    onAnswer()
+  }
+
+  #takeInLease(lease: Lease, sentMs: number): void {
+    const { onLease, session } = this.#parts
+    try {
+      onLease(lease, sentMs)
+    } catch (error) {
+      // A heartbeat gives back what the session does not know.
+      session.forget([lease.token])
+      throw error
+    }
+  }
+
+  /** The store's client has told of outages and missing rights; the session tells of everything else. */
+  #failed(doing: string, error: unknown, begunMs: number): void {
+    this.#parts.session.tellError(doing, error)
+    const isBug = !isStoreFailure(error) && !isRefusal(error)
+    callFailed(this.#state, begunMs, isBug || isLasting(error), () => this.#parts.core.random.float())
+  }
+
+  #now(): number {
+    return this.#parts.core.clock.monotonicMs()
+  }
+}

@@ -1,0 +1,296 @@
+/**
+ * What a worker does next, decided without I/O: `plan(state, work, now)` says what to claim, settle, report and give
+ * back, and when to wake up. The driver carries it out and notes in the state what came of it. The state is plain data,
+ * and chance comes in as a number, so that every rule is tested without a store and without a clock.
+ *
+ * - A worker claims no more than its free slots plus what it finishes in about 50 ms, so that nothing is hoarded. Among
+ *   queues with work it keeps to their weights. A queue that answered with less than was asked for is dry until a wake-up
+ *   or the next poll.
+ * - It makes one call at a time, as a rule: what happens meanwhile travels with the next one. If there is much to settle
+ *   or to claim, it makes a second call beside the first, so that the store and the handlers work at the same time.
+ * - After a call that failed it waits, longer each time.
+ */
+import type { ClaimRequest } from '../stores/store.ts'
+
+const PREFETCH_MS = 50
+/** The rate is measured over this much of the past and at least as much of the present. */
+const WINDOW_MS = 50
+const MAX_CALLS = 2
+/** So many jobs are worth a second call; fewer travel better together, with the next one (64: 5 % more CPU per job). */
+const WORTH_A_CALL = 256
+/** Give back claimed jobs that haven't started after this long, so that an idle worker can run them. */
+export const GIVE_BACK_MS = 200
+const FIRST_BACKOFF_MS = 50
+const LONGEST_BACKOFF_MS = 2_000
+/** For failures that last until a person does something, such as missing rights, and for bugs. */
+const LONGEST_LASTING_BACKOFF_MS = 10_000
+
+export interface QueueState {
+  readonly name: string
+  readonly weight: number
+  /** It answered with less than was asked for, and nothing was heard of it since. */
+  dry: boolean
+  /** Counts wake-ups, so that an empty answer is not believed if a wake-up came after its question. */
+  wakeUps: number
+  /** Jobs taken, divided by the weight: the queue with the least is next. */
+  served: number
+}
+
+/** What the driver remembers from one call to the next. */
+export interface LoopState {
+  readonly pollMs: number
+  /** Most jobs in one claim. */
+  readonly batchSize: number
+  readonly queues: readonly QueueState[]
+  /** Where the queue stood that was served last: a queue that comes back starts level with it. */
+  level: number
+  /** Jobs finished since `windowStartMs`, and how many a millisecond before that. */
+  finished: number
+  windowStartMs: number
+  perMs: number
+  nextPollMs: number
+  /** No claims until then: a job ran out of resources. */
+  noClaimsUntilMs: number
+  /** No calls until then: the last one failed. */
+  retryAtMs: number
+  /** The pause after the next failure, before jitter. */
+  backoffMs: number
+  /** Calls under way. */
+  calls: number
+  /** One claim at a time: leases arrive in the order of their tokens, and jobs start in it (see `Store.register`). */
+  isClaiming: boolean
+  /** When the store last answered. */
+  answeredMs: number
+}
+
+/** What a worker has in hand at the moment. */
+export interface Work {
+  /** False while the worker stops: it settles what it has and claims nothing. */
+  readonly claims: boolean
+  readonly freeSlots: number
+  /** Plain jobs that wait for a slot. */
+  readonly inLine: number
+  /** When the first of them was claimed; undefined if there are none. */
+  readonly oldestMs: number | undefined
+  /** By queue; empty for a worker without batch handlers. */
+  readonly batchRoom: ReadonlyMap<string, BatchRoom>
+  /** When each batch is ready to start; Infinity for one that is empty. */
+  readonly batchReadyMs: readonly number[]
+  /** Whether it holds a job that lost a worker before: then it claims no other. */
+  readonly holdsSuspect: boolean
+  /** Settlements that can be sent. */
+  readonly settles: number
+  /** Progress or log lines have waited long enough. */
+  readonly reportsDue: boolean
+}
+
+/** Room for jobs of batch handlers, beyond what plain jobs get. */
+export interface BatchRoom {
+  /** How many jobs a free slot takes. */
+  readonly perSlot: number
+  readonly gathered: number
+}
+
+export interface Claim {
+  readonly request: ClaimRequest
+  readonly wakeUpsBefore: number
+}
+
+export interface PlannedCall {
+  readonly claim: Claim | null
+  /** The call is made even if it carries nothing: to see that the store is there. */
+  readonly polls: boolean
+}
+
+export interface Plan {
+  /** Give back what could have been started at this time; then plan again. Null for nothing. */
+  readonly giveBackMs: number | null
+  /** Make this call. It also takes along all settlements and reports that are there. */
+  readonly call: PlannedCall | null
+  /** Otherwise plan again at this time at the latest; Infinity if only an event can change the plan. */
+  readonly wakeAtMs: number
+}
+
+export function newLoopState(
+  weights: ReadonlyMap<string, number>,
+  { pollMs, batchSize }: { readonly pollMs: number; readonly batchSize: number },
+  nowMs: number,
+): LoopState {
+  return {
+    pollMs,
+    batchSize,
+    queues: [...weights].map(([name, weight]) => ({ name, weight, dry: false, wakeUps: 0, served: 0 })),
+    level: 0,
+    finished: 0,
+    windowStartMs: nowMs,
+    perMs: 0,
+    nextPollMs: nowMs,
+    noClaimsUntilMs: -Infinity,
+    retryAtMs: -Infinity,
+    backoffMs: FIRST_BACKOFF_MS,
+    calls: 0,
+    isClaiming: false,
+    answeredMs: nowMs,
+  }
+}
+
+// ── the decision ─────────────────────────────────────────────────────────────
+
+/** Changes nothing: the same state, work and time always give the same plan. */
+export function plan(state: LoopState, work: Work, nowMs: number): Plan {
+  if (nowMs < state.retryAtMs) return wait(state.retryAtMs)
+  const polls = nowMs >= state.nextPollMs
+  const claim = planClaim(state, work, nowMs, polls)
+  if (state.calls > 0) {
+    // Nothing needs to be looked at before a call under way ends, unless there is enough for another one.
+    const size = Math.max(work.settles, claim?.request.limit ?? 0)
+    return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, polls }) : wait(Infinity)
+  }
+  if (isStale(work, nowMs)) return { giveBackMs: nowMs - GIVE_BACK_MS, call: null, wakeAtMs: nowMs }
+  if (claim !== null || polls || work.settles > 0 || work.reportsDue) return call({ claim, polls })
+  return wait(wakeAtMs(state, work, nowMs))
+}
+
+function call(planned: PlannedCall): Plan {
+  return { giveBackMs: null, call: planned, wakeAtMs: Infinity }
+}
+
+function wait(untilMs: number): Plan {
+  return { giveBackMs: null, call: null, wakeAtMs: untilMs }
+}
+
+/** Somebody else may run sooner what this worker could have started and did not. */
+function isStale({ oldestMs, batchReadyMs }: Work, nowMs: number): boolean {
+  const staleMs = nowMs - GIVE_BACK_MS
+  return (oldestMs !== undefined && oldestMs <= staleMs) || batchReadyMs.some((readyMs) => readyMs <= staleMs)
+}
+
+/** The next poll, the end of a pause, a batch that is ready, or a job that has waited too long. */
+function wakeAtMs(state: LoopState, { oldestMs = Infinity, batchReadyMs }: Work, nowMs: number): number {
+  let wakeMs = Math.min(state.nextPollMs, oldestMs + GIVE_BACK_MS)
+  if (nowMs < state.noClaimsUntilMs) wakeMs = Math.min(wakeMs, state.noClaimsUntilMs)
+  for (const readyMs of batchReadyMs)
+    wakeMs = Math.min(wakeMs, readyMs > nowMs ? readyMs : readyMs + GIVE_BACK_MS)
+  return wakeMs
+}
+
+/** What to claim now, and from which queue; null for nothing. */
+function planClaim(state: LoopState, work: Work, nowMs: number, polls: boolean): Claim | null {
+  if (!work.claims || state.isClaiming || nowMs < state.noClaimsUntilMs) return null
+  const { freeSlots, inLine, batchRoom } = work
+  const ahead = Math.floor(rateAt(state, nowMs) * PREFETCH_MS)
+  const plain = plainWanted(freeSlots, ahead, inLine)
+  let best: QueueState | undefined
+  let bestServed = Infinity
+  let limit = 0
+  for (const queue of state.queues) {
+    if (queue.dry && !polls) continue
+    const served = queue.dry ? Math.max(queue.served, state.level) : queue.served
+    if (served >= bestServed) continue
+    const room = batchRoom.get(queue.name)
+    const batched =
+      room === undefined || room.perSlot === 0
+        ? 0
+        : batchedWanted(freeSlots * room.perSlot, ahead, room.gathered)
+    if (plain <= 0 && batched <= 0) continue
+    best = queue
+    bestServed = served
+    limit = Math.min(Math.max(plain, batched), state.batchSize)
+  }
+  if (best === undefined) return null
+  const request = { queue: best.name, limit, suspects: !work.holdsSuspect }
+  return { request, wakeUpsBefore: best.wakeUps }
+}
+
+/** How many more plain jobs, if so many can start, so many finish soon, and so many are in line. */
+function plainWanted(slots: number, ahead: number, inLine: number): number {
+  // Refill at half: a claim for each job that finishes would make the batches small.
+  return inLine > 0 && inLine > ahead / 2 ? 0 : slots + ahead - inLine
+}
+
+/** The same for batches, which may wait for more of their kind. */
+function batchedWanted(fits: number, ahead: number, gathered: number): number {
+  return gathered >= fits && gathered - fits > ahead / 2 ? 0 : fits + ahead - gathered
+}
+
+/** Jobs that this worker finishes in a millisecond, going by what it finished lately. */
+function rateAt({ windowStartMs, perMs, finished }: LoopState, nowMs: number): number {
+  const elapsedMs = nowMs - windowStartMs
+  return elapsedMs < WINDOW_MS ? perMs : (perMs * WINDOW_MS + finished) / (WINDOW_MS + elapsedMs)
+}
+
+// ── what has happened ────────────────────────────────────────────────────────
+
+/** A queue may have work. False if this worker does not read it. */
+export function wokenUp(state: LoopState, name: string): boolean {
+  const queue = state.queues.find((one) => one.name === name)
+  if (queue === undefined) return false
+  queue.wakeUps++
+  revive(state, queue)
+  return true
+}
+
+/** Any queue may have work, whatever the wake-ups said. */
+export function lookEverywhere(state: LoopState): void {
+  for (const queue of state.queues) revive(state, queue)
+}
+
+/** An empty queue does not accumulate credit. */
+function revive({ level }: LoopState, queue: QueueState): void {
+  if (!queue.dry) return
+  queue.dry = false
+  queue.served = Math.max(queue.served, level)
+}
+
+/** `chance` is from 0 to 1: the next poll comes after the interval, give or take a tenth. */
+export function callBegun(
+  state: LoopState,
+  { claim, polls }: PlannedCall,
+  nowMs: number,
+  chance: () => number,
+): void {
+  state.calls++
+  if (nowMs - state.windowStartMs >= WINDOW_MS) {
+    state.perMs = rateAt(state, nowMs)
+    state.finished = 0
+    state.windowStartMs = nowMs
+  }
+  if (polls) {
+    state.nextPollMs = nowMs + state.pollMs * (0.9 + chance() * 0.2)
+    lookEverywhere(state)
+  }
+  if (claim !== null) state.isClaiming = true
+}
+
+export function callAnswered(state: LoopState, nowMs: number): void {
+  state.answeredMs = nowMs
+}
+
+/** The claim was made: the store has granted so many jobs. */
+export function claimAnswered(state: LoopState, { request, wakeUpsBefore }: Claim, taken: number): void {
+  const queue = state.queues.find((one) => one.name === request.queue)
+  if (queue === undefined) return
+  state.level = Math.max(state.level, queue.served)
+  queue.served += taken / queue.weight
+  // An older "empty" must not overtake a wake-up that came after the question was sent.
+  if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
+}
+
+export function callSucceeded(state: LoopState): void {
+  state.backoffMs = FIRST_BACKOFF_MS
+}
+
+/**
+ * The pause counts from when the call began: one that hung until its deadline was pause enough. `lasts`: trying again
+ * soon cannot help.
+ */
+export function callFailed(state: LoopState, begunMs: number, lasts: boolean, chance: () => number): void {
+  state.retryAtMs = Math.max(state.retryAtMs, begunMs + state.backoffMs * (0.5 + chance() / 2))
+  state.backoffMs = Math.min(state.backoffMs * 2, lasts ? LONGEST_LASTING_BACKOFF_MS : LONGEST_BACKOFF_MS)
+}
+
+/** A call has ended, well or badly, and all that it brought is taken in. */
+export function callEnded(state: LoopState, claim: Claim | null): void {
+  state.calls--
+  if (claim !== null) state.isClaiming = false
+}
