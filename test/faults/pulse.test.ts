@@ -192,7 +192,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       expect(pulse.alive).toBe(true)
     })
 
-    test('runs out where the loop is blocked for longer than its patience', async () => {
+    test('expires if the loop is blocked for longer than its patience', async () => {
       const { pulses } = openPulses()
       const [patient, hasty] = [await kept(pulses), await kept(pulses)]
       hasty.pulse.setPatience(LEASE_MS)
@@ -204,13 +204,13 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await until(async () => expect(await site.leftMs(hasty.worker)).toBeGreaterThan(0))
     })
 
-    test('runs out where there is no patience, although the loop turns', async () => {
+    test('expires without patience, although the loop turns', async () => {
       const { worker, pulse } = await kept(openPulses().pulses)
       pulse.setPatience(0)
       await until(async () => expect(await site.leftMs(worker)).toBeLessThan(0))
     })
 
-    test('runs out when the pulse is stopped', async () => {
+    test('expires when the pulse is stopped', async () => {
       const { worker, pulse } = await kept(openPulses().pulses)
       pulse.stop()
       pulse.stop()
@@ -218,7 +218,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await until(async () => expect(await site.connections()).toBe(0))
     })
 
-    test('says so when the store does not know the worker any more', async () => {
+    test('is reported as dead when the store no longer knows the worker', async () => {
       const { worker, pulse } = await kept(openPulses().pulses)
       expect(pulse.alive).toBe(true)
       await store.retire(worker)
@@ -240,7 +240,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await until(() => expect(pulse.sentMs).toBeGreaterThan(lostMs))
     })
 
-    test('gives up a renewal that is not answered, well within the lease, and tries again', async () => {
+    test('abandons an unanswered renewal well within the lease, and tries again', async () => {
       const proxy = await startProxy(portOf(site.url))
       opened.push(proxy)
       const { pulse } = await kept(openPulses({ thread: site.thread(proxy.url(site.url)) }).pulses)
@@ -251,7 +251,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await until(() => expect(pulse.sentMs).toBeGreaterThan(mendedMs))
     })
 
-    test('that cannot connect says so once, and harms nobody', async () => {
+    test('that cannot connect emits one notice, and harms nothing', async () => {
       const { pulses, notices } = openPulses({ thread: site.thread(site.wrongUrl) })
       const [one, two] = [await keep(pulses), await keep(pulses)]
       await until(() => expect(notices).toHaveLength(1))
@@ -260,7 +260,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       expect([one.pulse.sentMs, two.pulse.alive]).toEqual([-Infinity, true])
     })
 
-    test('that fails is said once, and replaced while anybody needs it', async () => {
+    test('that fails emits one notice, and is replaced while it is needed', async () => {
       let nowMs = 0
       const clock = { ...systemClock, monotonicMs: () => nowMs }
       let starts = 0
@@ -299,7 +299,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await own.close()
     })
 
-    test('that does not end is ended', async () => {
+    test('that does not end is terminated', async () => {
       const deaf = `require('node:worker_threads').parentPort.on('message', () => undefined)`
       const thread = new Thread(deaf, { eval: true })
       const { pulses } = openPulses({ thread: () => thread })
@@ -310,7 +310,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
   })
 })
 
-test('a lent pool without a url has no thread, and says once what is lost by that', async () => {
+test('a lent pool without a url has no thread, and emits one notice about the consequence', async () => {
   const notices: string[] = []
   const database = await freshDatabase(sharedPostgres(18))
   const pool = new Pool({ connectionString: database.url })
@@ -324,7 +324,7 @@ test('a lent pool without a url has no thread, and says once what is lost by tha
   await database.drop()
 })
 
-test('options of ioredis that cannot be copied leave a store without a thread, which it says once', () => {
+test('ioredis options that cannot be cloned leave a store without a thread, with one notice', () => {
   const notices: string[] = []
   const { control } = oneShard('holdfast')
   const connection = { retryStrategy: () => 50, reconnectOnError: () => false }

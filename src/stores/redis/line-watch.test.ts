@@ -27,7 +27,7 @@ async function pidOf({ url }: RedisServer): Promise<number> {
 }
 
 describe.skipIf(redisMissing() !== '')('a connection to Redis that is silent', () => {
-  test('is given up long before the deadline of a command, where the server answers on another one', async () => {
+  test('is abandoned long before the command timeout if the server answers on another one', async () => {
     await using server = await startRedis()
     await using proxy = await startProxy(server.port)
     const store = await openStore(proxy.url(server.url))
@@ -43,7 +43,7 @@ describe.skipIf(redisMissing() !== '')('a connection to Redis that is silent', (
     await store.close()
   })
 
-  test('is kept where the server is only slow, and so is what was asked on it', async () => {
+  test('is kept with its commands if the server is only slow', async () => {
     await using server = await startRedis()
     await using proxy = await startProxy(server.port)
     const store = await openStore(proxy.url(server.url))

@@ -1,4 +1,4 @@
-/** What a Redis says no to, and goes on saying no to until a person does something about it. */
+/** Errors of Redis that last until an operator acts. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { freshPrefix, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
@@ -9,7 +9,7 @@ import { packId } from './ids.ts'
 import { redisStore } from './index.ts'
 import { explain } from './server-errors.ts'
 
-/** A disk that takes nothing: the server may not write where it is told to. */
+/** Breaks the disk: the server may not write to its directory. */
 async function breakDisk(server: RedisServer): Promise<Redis> {
   const redis = new Redis(server.url)
   await redis.config('SET', 'dir', '/proc')
@@ -21,7 +21,7 @@ async function breakDisk(server: RedisServer): Promise<Redis> {
 }
 
 describe.skipIf(redisMissing() !== '')('a Redis', () => {
-  test('whose disk takes nothing is full, for now', async () => {
+  test('whose disk refuses writes is full, for now', async () => {
     await using server = await startRedis({
       settings: { save: '3600 1000000', 'enable-protected-configs': 'yes' },
     })
@@ -41,7 +41,7 @@ describe.skipIf(redisMissing() !== '')('a Redis', () => {
 })
 
 describe.skipIf(redisMissing() !== '')('a script', () => {
-  test('that cannot read what something else wrote under the prefix is no outage', async () => {
+  test('that cannot read foreign data under its prefix does not look like an outage', async () => {
     const prefix = freshPrefix()
     const store = redisStore({ url: sharedRedis(), prefix, onNotice: () => undefined })
     await store.open()

@@ -27,7 +27,7 @@ describe.concurrent('lost answers', PATIENT, () => {
     expect(verdict.counted.unknown).toBeGreaterThanOrEqual(12)
   })
 
-  test('to settles and claims write nothing twice, and what was claimed comes back', async (context) => {
+  test('to settles and claims write nothing twice, and claimed jobs come back', async (context) => {
     const stage = await start(context)
     await loseReplies(stage, 'cycle', 12)
     const { verdict, events } = await stage.fleet.judge()

@@ -54,7 +54,7 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
     expect(await store.admin.queues()).toEqual([])
   })
 
-  test('a worker takes from queues of all nodes, and hears of new jobs at once', async () => {
+  test('a worker claims from queues on all nodes, and is woken at once', async () => {
     const { store } = open()
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     const hf = holdfast({ store, logger: false, queues: declared(names) })
@@ -178,7 +178,7 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
     },
   )
 
-  test('a slot of a schedule that got stuck on its way is delivered by the next upkeep, and once', async () => {
+  test('a tick that was interrupted halfway is delivered once, by the next upkeep', async () => {
     const { store, prefix } = open()
     await store.schedules.put({ id: 'nightly', spec: '{}', nextSlot: 1 })
     const job = newJob({ queue: 'reports' })

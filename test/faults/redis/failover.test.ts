@@ -76,7 +76,7 @@ class Pair {
 }
 
 describe.skipIf(redisMissing() !== '')('a failover', PATIENT, () => {
-  test('that is planned (FAILOVER) loses nothing, and nobody is restarted', async (context) => {
+  test('that is planned (FAILOVER) loses nothing, without a restart', async (context) => {
     const pair = await Pair.start()
     const { connection } = pair
     const fleet = await setFleet(
@@ -96,7 +96,7 @@ describe.skipIf(redisMissing() !== '')('a failover', PATIENT, () => {
     await fleet.judge()
   })
 
-  test('after a crash loses what the replica had not heard, runs again what it had not heard the end of, and no more', async () => {
+  test('after a crash loses only what the replica had not received, and runs unsettled jobs again', async () => {
     await using pair = await Pair.start()
     const store = redisStore({ connection: pair.connection, onNotice: () => undefined })
     await store.open()

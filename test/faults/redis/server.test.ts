@@ -45,7 +45,7 @@ async function betweenSyncs(redis: Redis): Promise<void> {
 }
 
 describe.skipIf(redisMissing() !== '')('a server that is told to forget its scripts', PATIENT, () => {
-  test('is told them again, under load and without anybody noticing', async (context) => {
+  test('gets them again, under load and without any error', async (context) => {
     const { fleet, server } = await setStage(context)
     for (let round = 0; round < 20; round++) {
       fleet.fault('scripts flushed')

@@ -26,7 +26,7 @@ describe('processes at the same time', () => {
     }
   })
 
-  test('share the work of one queue so that nobody is left out', async ({ annotate }) => {
+  test('share the work of one queue, and each gets its part', async ({ annotate }) => {
     const directory = join(folder, 'shared')
     const sender = await Member.withStore(directory)
     const members = await Promise.all(Array.from({ length: WORKERS }, () => Member.withStore(directory)))

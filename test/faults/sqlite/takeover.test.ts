@@ -39,7 +39,7 @@ async function begunBy(member: Member, ids: readonly string[]): Promise<string[]
 }
 
 describe('a worker that is killed while it runs jobs', () => {
-  test('is replaced at once by a worker that starts then, and only what can have run counts a crash', async ({
+  test('is replaced at once by a worker that starts then, and only jobs that may have run count a crash', async ({
     annotate,
   }) => {
     const directory = freshDirectory()

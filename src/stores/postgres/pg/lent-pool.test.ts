@@ -48,7 +48,7 @@ const divide = sql('divide', 'select 1 / $1::int')
 const ignore = (): void => undefined
 
 describe('a lent pool', () => {
-  test('is what statements, scripts and transactions run on', async () => {
+  test('runs statements, scripts and transactions', async () => {
     const executor = connect()
     await executor.open()
     expect(await executor.query(who, [])).toEqual([{ name: 'theirs', n: 1 }])
@@ -58,7 +58,7 @@ describe('a lent pool', () => {
     expect(pool.idleCount).toBe(1)
   })
 
-  test('gets every client back, in order: also those that failed', async () => {
+  test('gets every client back in working order, even after errors', async () => {
     const executor = connect()
     for (let times = 0; times < 5; times++) {
       await expect(executor.query(divide, [0])).rejects.toMatchObject({
@@ -80,7 +80,7 @@ describe('a lent pool', () => {
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
-  test('that is used up is an error at the deadline, and no client is lost by it', async () => {
+  test('that is exhausted fails at the deadline, and loses no client', async () => {
     const executor = connect({ queryTimeoutMs: 200 })
     const theirs = [await pool.connect(), await pool.connect()]
     await expect(executor.query(who, [])).rejects.toMatchObject({
@@ -92,7 +92,7 @@ describe('a lent pool', () => {
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
-  test('leaves some to statements, however many transactions of handlers are open', async () => {
+  test('keeps connections for statements, however many commit() transactions are open', async () => {
     const executor = connect({ commitConnections: 1, queryTimeoutMs: 500 })
     const inTransaction = (work: () => Promise<void>): Promise<void> =>
       executor.transaction(work, { ofHandler: true })
@@ -106,7 +106,7 @@ describe('a lent pool', () => {
     expect([pool.totalCount, pool.idleCount]).toEqual([2, 2])
   })
 
-  test('whose connections are terminated ends no process', async () => {
+  test('survives the termination of its connections', async () => {
     const executor = connect()
     const admin = pgExecutor({ connectionString: database.url })
     opened.push(admin)
@@ -131,7 +131,7 @@ describe('a lent pool', () => {
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
-  test('is not ended by a close, and what we added to it is gone', async () => {
+  test('is not ended by a close, which removes the listeners that were added', async () => {
     const before = pool.listenerCount('error')
     const executor = connect()
     const running = executor.query(sleep, [60]).catch((error: unknown) => error)
@@ -144,7 +144,7 @@ describe('a lent pool', () => {
     expect((await pool.query('select 1 as n')).rows).toEqual([{ n: 1 }])
   })
 
-  test('alone cannot listen, which is said once', async () => {
+  test('cannot listen on its own, and emits one notice', async () => {
     const executor = connect()
     const [one, two] = [
       await executor.listen('a', ignore, ignore),
@@ -155,7 +155,7 @@ describe('a lent pool', () => {
     await one.stop()
   })
 
-  test('with a connection string listens on a connection of its own', async () => {
+  test('with a connection string listens on a separate connection', async () => {
     const executor = connect({ connectionString: database.url })
     const heard = deferred<string>()
     const listening = await executor.listen('a', (payload) => heard.resolve(payload), ignore)
@@ -165,7 +165,7 @@ describe('a lent pool', () => {
     expect(notices).toEqual([])
   })
 
-  test('whose notices do not arrive is said to be deaf, once', async () => {
+  test('emits one notice if notifications do not arrive', async () => {
     // Another database on the same server: as behind a pooler, LISTEN succeeds, and nothing comes.
     const executor = connect({ connectionString: sharedPostgres(18) })
     const gap = vi.fn()

@@ -83,7 +83,7 @@ async function listen(executor: Executor, channel: string): Promise<Heard> {
 }
 
 describe('listening', () => {
-  test('hears what is sent to its channel, in order, and nothing else', async () => {
+  test('receives the payloads of its channel, in order, and nothing else', async () => {
     const { executor, notices } = connect()
     const heard = await listen(executor, 'Wake "up"')
     expect(heard.listening.listening).toBe(true)
@@ -94,7 +94,7 @@ describe('listening', () => {
     expect(notices).toEqual([])
   })
 
-  test('shares one connection, however many listen', async () => {
+  test('uses one connection, however many listeners there are', async () => {
     const { executor } = connect()
     const all = await Promise.all(['a', 'b', 'b', 'c'].map((channel) => listen(executor, channel)))
     // The pool has one, which told us that notices arrive.
@@ -103,7 +103,7 @@ describe('listening', () => {
     await news.until(() => expect(all.map(({ payloads }) => payloads)).toEqual([['a'], ['b'], ['b'], ['c']]))
   })
 
-  test('ends for one at a time, and with the last one the connection goes', async () => {
+  test('stops one listener at a time, and closes the connection with the last one', async () => {
     const { executor } = connect()
     const first = await listen(executor, 'a')
     const second = await listen(executor, 'a')
@@ -124,7 +124,7 @@ describe('listening', () => {
 })
 
 describe('a listener whose connection is lost', () => {
-  test('says so once if the server does not let it in again', async () => {
+  test('emits one notice if the server refuses it from then on', async () => {
     await admin.script("create role listening_user login password 'pw'")
     const url = new URL(proxy.url(database.url))
     url.username = 'listening_user'
@@ -144,7 +144,7 @@ describe('a listener whose connection is lost', () => {
     await admin.script('drop role listening_user')
   })
 
-  test('listens again when it is cut, and tells the gap once', async () => {
+  test('listens again after a cut, and reports the gap once', async () => {
     const { executor, notices } = connect()
     const [a, b] = [await listen(executor, 'a'), await listen(executor, 'b')]
     proxy.cutAll()
@@ -164,7 +164,7 @@ describe('a listener whose connection is lost', () => {
     await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
-  test('goes on trying while nobody answers, and takes those who come meanwhile', async () => {
+  test('keeps trying while nobody answers, and accepts new listeners meanwhile', async () => {
     const { executor } = connect()
     const first = await listen(executor, 'a')
     proxy.mode = 'refuse'
@@ -177,7 +177,7 @@ describe('a listener whose connection is lost', () => {
     await news.until(() => expect(second.payloads).toEqual(['after']))
   })
 
-  test('need not be there at the start', async () => {
+  test('may be missing at the start', async () => {
     proxy.mode = 'refuse'
     const { executor } = connect()
     const heard = await listen(executor, 'a')
@@ -187,7 +187,7 @@ describe('a listener whose connection is lost', () => {
     await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
-  test('finds out by asking that the line is silent', async () => {
+  test('is found to be silent by a query', async () => {
     const clock = new VirtualClock()
     const { executor } = connect({ clock })
     const heard = await listen(executor, 'a')
@@ -205,7 +205,7 @@ describe('a listener whose connection is lost', () => {
     await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
-  test('waits longer from try to try, up to five seconds', async () => {
+  test('backs off, up to five seconds', async () => {
     const pauses: number[] = []
     const clock = {
       ...systemClock,

@@ -85,7 +85,7 @@ async function timed(work: Promise<unknown>): Promise<{ ms: number; error: unkno
 }
 
 describe('a statement that takes too long', () => {
-  test('is given up with its connection, which is replaced', async () => {
+  test('is abandoned together with its connection, which is replaced', async () => {
     const executor = connect({ connections: 1, queryTimeoutMs: 300 })
     const [before] = await executor.query<{ pid: number }>(pids, [])
     await expect(executor.query(sleep, [60])).rejects.toMatchObject({
@@ -97,7 +97,7 @@ describe('a statement that takes too long', () => {
     expect(after!.pid).not.toBe(before!.pid)
   })
 
-  test('does not run on in the server', async () => {
+  test('is cancelled on the server', async () => {
     // Straight to the server, which is where a request to cancel goes.
     const executor = pgExecutor({ connectionString: database.url, queryTimeoutMs: 300 })
     opened.push(executor)
@@ -107,7 +107,7 @@ describe('a statement that takes too long', () => {
 })
 
 describe('a server that terminates all its connections', () => {
-  test('ends no process, and the next statements work', async () => {
+  test('does not end the process, and the next statements work', async () => {
     const executor = connect({ connections: 3 })
     const stopped = executor.query(sleep, [60]).catch((error: unknown) => error)
     await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
@@ -132,7 +132,7 @@ describe('a server that terminates all its connections', () => {
 })
 
 describe('a server that stops and starts again', () => {
-  test('gives errors while it is away, soon, and answers when it is back', { timeout: 60_000 }, async () => {
+  test('fails fast while it is down, and answers when it is back', { timeout: 60_000 }, async () => {
     await using server = await startPostgres({ version: 18, settings: { fsync: 'off' } })
     const executor = pgExecutor({ connectionString: server.url() })
     opened.push(executor)
@@ -149,7 +149,7 @@ describe('a server that stops and starts again', () => {
 })
 
 describe('a server that has become read-only', () => {
-  test('gives its own error, and is left for another connection', async () => {
+  test('returns its own error, and the connection is replaced', async () => {
     const executor = connect({ connections: 1 })
     const write = sql('write', 'create table if not exists written (n int)')
     await executor.script('set session characteristics as transaction read only')
@@ -158,8 +158,8 @@ describe('a server that has become read-only', () => {
   })
 })
 
-describe('a line that falls silent', () => {
-  test('fails each statement at its deadline, and all is well when the line is back', async () => {
+describe('a connection that falls silent', () => {
+  test('fails each statement at its deadline, and works again when the network is back', async () => {
     const executor = connect({ connections: 2, queryTimeoutMs: 400 })
     await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
     proxy.mode = 'silent'
@@ -172,7 +172,7 @@ describe('a line that falls silent', () => {
     expect(await executor.query(one, [])).toEqual([{ n: 1 }])
   })
 
-  test('is found out before a connection that stood idle is used', async () => {
+  test('is detected before an idle connection is used', async () => {
     let aheadMs = 0
     const clock = { ...hasty, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
     const executor = connect({ connections: 2 }, { clock })
@@ -187,7 +187,7 @@ describe('a line that falls silent', () => {
     expect(ms).toBeLessThan(15_000 / HASTE)
   })
 
-  test('lets nobody connect for longer than five seconds', async () => {
+  test('fails an attempt to connect after five seconds', async () => {
     proxy.mode = 'silent'
     const { ms, error } = await timed(connect({}, { clock: hasty }).open())
     expect(error).toMatchObject({
@@ -199,7 +199,7 @@ describe('a line that falls silent', () => {
 })
 
 describe('a refused connection', () => {
-  test('is the error as it is, for the caller to take as an outage', async () => {
+  test('keeps its error, which the caller treats as an outage', async () => {
     proxy.mode = 'refuse'
     const error = await connect()
       .query(one, [])
@@ -213,7 +213,7 @@ describe('closing', () => {
   /** Far above the bound, for a loaded machine, and far below what an unbounded close would take. */
   const CLOSE_MS = 5_000
 
-  test('waits for what is under way', async () => {
+  test('waits for statements in flight', async () => {
     const executor = connect()
     const answer = executor.query(sleep, [0.3])
     await eventually(async () => expect(await countOf(sleeping)).toBe(1))
@@ -221,7 +221,7 @@ describe('closing', () => {
     await expect(answer).resolves.toHaveLength(1)
   })
 
-  test('cuts off what takes longer than a moment, and everybody who waits', async () => {
+  test('aborts slow statements, and the ones that wait for a connection', async () => {
     const executor = connect({ connections: 2 }, { clock: hasty })
     const errors = [1, 2, 3, 4].map(() => executor.query(sleep, [60]).catch((error: unknown) => error))
     await eventually(async () => expect(await countOf(sleeping)).toBe(2))
@@ -264,7 +264,7 @@ describe('closing', () => {
     await listening
   })
 
-  test('lets the process end, as does an executor that is merely idle', async () => {
+  test('lets the process exit, as does an idle executor', async () => {
     const { spawn } = await import('node:child_process')
     const script = `
       const { pgExecutor } = await import(${JSON.stringify(new URL('pg-executor.ts', import.meta.url).href)})

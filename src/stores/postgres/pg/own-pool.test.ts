@@ -58,7 +58,7 @@ async function whileLocked(work: () => Promise<void>): Promise<void> {
 }
 
 describe('a connection that does not answer', () => {
-  test('gives its place to others soon, goes on, and is not kept then', async () => {
+  test('soon gives its place to others, finishes, and is closed', async () => {
     const executor = connect({ connections: 1, queryTimeoutMs: 300_000 })
     let slow: Promise<unknown> = Promise.resolve()
     await whileLocked(async () => {
@@ -71,7 +71,7 @@ describe('a connection that does not answer', () => {
     await eventually(async () => expect(await countOf(all)).toBe(1))
   })
 
-  test('makes no more connections than as many again', async () => {
+  test('at most doubles the number of connections', async () => {
     const executor = connect({ connections: 1, queryTimeoutMs: 100_000 })
     const slow: Promise<unknown>[] = []
     await whileLocked(async () => {
@@ -89,8 +89,8 @@ describe('a connection that does not answer', () => {
   })
 })
 
-describe('a statement that nobody waits for long', () => {
-  test('is not begun once it has waited too long for a connection', async () => {
+describe('a statement with a short timeout', () => {
+  test('is not started after it has waited too long for a connection', async () => {
     const executor = connect({ connections: 1, queryTimeoutMs: 300_000 })
     await executor.script('create table begun (n int)')
     const write = { ...sql('write', 'insert into begun values (1)'), timeoutMs: 100 }
@@ -132,7 +132,7 @@ describe('transactions of handlers', () => {
     }
   }
 
-  test('take connections of their own, which end when nobody needs them any more', async () => {
+  test('use separate connections, which are closed when nobody needs them', async () => {
     const executor = connect({ connections: 1, commitConnections: 3 })
     await whileOpen(executor, 3, async () => {
       expect(await countOf(all)).toBe(3)
@@ -143,7 +143,7 @@ describe('transactions of handlers', () => {
     await whileOpen(executor, 1, async () => expect(await countOf(all)).toBe(2))
   })
 
-  test('wait for one of them beyond that, and fail at the deadline, while statements go on', async () => {
+  test('wait beyond that limit and fail at the deadline, while statements go on', async () => {
     const executor = connect({ connections: 1, commitConnections: 2, queryTimeoutMs: 3_000 })
     let waited: Promise<unknown> = Promise.resolve()
     await whileOpen(executor, 2, async () => {
@@ -160,7 +160,7 @@ describe('transactions of handlers', () => {
     expect(await waited).toEqual([{ n: 1 }])
   })
 
-  test('use a connection again that the one before has just left', async () => {
+  test('reuse the connection of the transaction before', async () => {
     const executor = connect({ connections: 1 })
     const pid = sql('pid', 'select pg_backend_pid() as n')
     const pids = new Set<number>()
@@ -171,7 +171,7 @@ describe('transactions of handlers', () => {
     expect(pids.size).toBe(1)
   })
 
-  test('are cut off at the close', async () => {
+  test('are aborted by a close', async () => {
     const executor = connect({ connections: 1 })
     const open = deferred()
     const running = executor

@@ -157,7 +157,7 @@ describe('a process with a heartbeat thread', () => {
     expect(process.notices).toEqual([])
   })
 
-  test('moves its listener there when the thread starts, and misses nothing meanwhile', async () => {
+  test('moves its listener there when the thread starts, and misses nothing', async () => {
     const process = startProcess()
     const heard = await process.listen('a')
     expect(await connections()).toEqual({ main: 2, thread: 0 })
@@ -186,7 +186,7 @@ describe('a process with a heartbeat thread', () => {
     expect(heard.gaps).toBe(0)
   })
 
-  test('goes on renewing when nobody listens any more', async () => {
+  test('keeps renewing after the last listener has stopped', async () => {
     const process = startProcess()
     const pulse = await process.keep()
     const first = await process.listen('a')
@@ -203,7 +203,7 @@ describe('a process with a heartbeat thread', () => {
     expect([first.payloads, await connections()]).toEqual([[], { main: 1, thread: 1 }])
   })
 
-  test('listens again when the connection is lost, and tells the gap', async () => {
+  test('listens again after the connection is lost, and reports the gap', async () => {
     const process = startProcess()
     const pulse = await process.keep()
     const heard = await process.listen('a')
@@ -219,7 +219,7 @@ describe('a process with a heartbeat thread', () => {
     })
   })
 
-  test('finds out by renewing that the connection is silent', async () => {
+  test('notices a silent connection by a renewal', async () => {
     const proxy = await startProxy(portOf(database.url))
     opened.push(proxy)
     const process = startProcess(proxy.url(database.url))
@@ -235,7 +235,7 @@ describe('a process with a heartbeat thread', () => {
     await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
-  test('listens on a connection of its own while the thread is gone, and on that of the next one', async () => {
+  test('listens on a separate connection while there is no thread, and then on that of the next thread', async () => {
     let aheadMs = 0
     const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
     const process = startProcess(database.url, clock)
@@ -255,7 +255,7 @@ describe('a process with a heartbeat thread', () => {
     await news.until(() => expect(heard.payloads).toEqual(['own', 'thread']))
   })
 
-  test('renews while the event loop is blocked, and then hears what fits, or of the gap', async () => {
+  test('renews while the event loop is blocked, and reports a gap for notifications that did not fit', async () => {
     const process = startProcess()
     const pulse = await process.keep()
     const heard = await process.listen('a')
@@ -302,7 +302,7 @@ describe('a process whose heartbeat thread does not start', () => {
     expect(notices).toHaveLength(1)
   })
 
-  test('does not wait for one that ends or hangs at its start', async () => {
+  test('does not wait for a thread that ends or hangs at its start', async () => {
     const { Worker } = await import('node:worker_threads')
     for (const text of [`throw new Error('broken')`, `setInterval(() => undefined, 1000)`]) {
       const pulses = new Pulses({
