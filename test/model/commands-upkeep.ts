@@ -1,4 +1,4 @@
-/** Upkeep of the model test: time passes, and promote, rescue, prune and lead do their part. */
+/** Upkeep in the model test: time passes, and promote, rescue, prune and lead run. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { JobId, WorkerId } from '../../src/job/ids.ts'
@@ -97,7 +97,7 @@ const rescue = command({
   run: (model, under, { limit }) => rescueSome(model, under, limit),
 })
 
-/** What upkeep does all day: without it, few jobs would ever come back from a crash. */
+/** The usual upkeep. Without it, few jobs would come back from a crash. */
 const tick = command({
   name: 'tick',
   params: fc.record({ minutes: fc.integer({ min: 1, max: 6 }), beats: fc.boolean() }),
@@ -112,7 +112,7 @@ const tick = command({
   },
 })
 
-/** What a worker holds, in the order in which it starts it. */
+/** The jobs that a worker holds, in the order in which it starts them. */
 function openInOrder(model: Model, worker: WorkerId): JobId[] {
   return model
     .openLeases(worker)

@@ -1,4 +1,4 @@
-/** Holds the store against the model: single records after each command, everything now and then. */
+/** Compares the store with the model: single records after each command, everything from time to time. */
 import assert from 'node:assert/strict'
 import type { JobId } from '../../src/job/ids.ts'
 import type { JobRecord } from '../../src/job/record.ts'
@@ -15,7 +15,7 @@ export function near(model: Model, actual: number, expected: number, what: strin
   )
 }
 
-/** Reads the jobs, checks each against the model and goes on with the store's choice where it has one. */
+/** Compares each job with the model. If the contract leaves a choice, the model adopts the store's. */
 export async function sync(model: Model, under: StoreUnderTest, ids: Iterable<JobId>): Promise<void> {
   for (const id of new Set(ids)) {
     const record = await under.store.admin.get(id)
@@ -40,7 +40,7 @@ function adoptLoose(job: ModelJob, record: JobRecord): void {
   job.loose = {}
 }
 
-/** Times that the store set by its own clock; equal to the model's where the clock is virtual. */
+/** Times set by the store's clock. They equal the model's if the clock is virtual. */
 function adoptTimes(model: Model, job: ModelJob, record: JobRecord): void {
   near(model, record.createdAt, job.createdAt, 'createdAt')
   job.createdAt = record.createdAt
@@ -129,7 +129,7 @@ async function compareQueues(model: Model, under: StoreUnderTest): Promise<void>
   }
 }
 
-/** What living workers are told that they hold. For the end of a run: it renews every lease. */
+/** The leases that living workers are told they hold. Only at the end of a run, because it renews every lease. */
 export async function compareTokens(model: Model, under: StoreUnderTest): Promise<void> {
   for (const worker of model.workers) {
     if (worker.stopped || !worker.registered) continue

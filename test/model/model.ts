@@ -1,9 +1,9 @@
 /**
- * What a store should be doing, as plainly as it can be written down: lists that are searched from end to end, and
- * rules taken from the comments of `store.ts`. It shares no code with any store, so that they cannot agree on a mistake.
+ * What a store should do, in the simplest form: lists that are searched from end to end, and rules taken from the comments
+ * of `store.ts`. It shares no code with any store, so they cannot agree on a mistake.
  *
- * Where the contract leaves a choice (`loose`), the model lists what is allowed, checks the store against it, and goes
- * on with the store's choice.
+ * If the contract leaves a choice (`loose`), the model lists the allowed outcomes, checks that the store chose one of them,
+ * and adopts it.
  */
 import assert from 'node:assert/strict'
 import type { AttemptError } from '../../src/job/failure.ts'

@@ -44,7 +44,7 @@ const COMMANDS = [
   ...scheduleCommands,
 ]
 
-/** Rejects with the seed and the shrunk commands where the store and the model part. */
+/** Rejects with the seed and the shrunk commands if the store and the model differ. */
 export async function runModelTest(
   open: () => Promise<StoreUnderTest>,
   options: ModelTestOptions,

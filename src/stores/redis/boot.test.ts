@@ -1,4 +1,4 @@
-/** What is looked at before a Redis is used. */
+/** The checks of a Redis before it is used. */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
@@ -26,7 +26,7 @@ async function open(server: RedisServer, options: Partial<RedisStoreOptions> = {
   return { notices, error }
 }
 
-/** An executor whose INFO says so. */
+/** An executor whose INFO has these lines. */
 function saying(...lines: string[]): Executor {
   return {
     command: () => Promise.resolve(lines.join('\r\n')),
@@ -164,7 +164,7 @@ describe.skipIf(redisMissing() !== '')('the database of the URL', () => {
     await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
     redis.disconnect()
     const flush = { id: newFlushId(), jobs: newJobs(1) }
-    // The same flush until it goes through: nobody knows how soon the lost connection is noticed.
+    // Repeat the same flush, because the lost connection is noticed some time later.
     await eventually(() => store.enqueue(flush))
     expect((await store.admin.queues())[0]?.counts.ready).toBe(2)
     await store.close()

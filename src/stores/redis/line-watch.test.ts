@@ -1,4 +1,4 @@
-/** Whether a connection to Redis is dead, or the server only slow. */
+/** Tells a dead connection to Redis from a slow server. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { redisMissing } from '../../../test/support/servers/redis.ts'
@@ -32,7 +32,7 @@ describe.skipIf(redisMissing() !== '')('a connection to Redis that is silent', (
     await using proxy = await startProxy(server.port)
     const store = await openStore(proxy.url(server.url))
     await put(store)
-    // The one that exists never speaks again; all others do.
+    // The existing connection never speaks again; all others do.
     proxy.mode = 'silent'
     proxy.mode = 'pass'
     const begun = systemClock.monotonicMs()

@@ -18,8 +18,8 @@ const opened: Executor[] = []
 beforeEach(async () => {
   database = await freshDatabase(sharedPostgres(18))
   pool = new pg.Pool({ connectionString: database.url, max: 2, application_name: 'theirs' })
-  // The end of a pool does not wait for the server's: the database may be dropped under a connection that is on its way out.
-  // The pool tells of it as well, if the connection is idle.
+  // A pool ends before the server has closed its sessions, so the database may be dropped under one of its connections. If
+  // that connection is idle, the pool emits the error as well.
   pool.on('connect', (client) => client.on('error', ignore))
   pool.on('error', ignore)
   news = new Signal()
@@ -69,7 +69,7 @@ describe('a lent pool', () => {
     }
     expect([pool.totalCount, pool.idleCount]).toEqual([1, 1])
     const { rows } = await pool.query<{ n: string }>('select 1::bigint as n')
-    // As its owner knows it.
+    // The owner still gets the types that pg parses by default.
     expect(rows).toEqual([{ n: '1' }])
   })
 
@@ -120,7 +120,7 @@ describe('a lent pool', () => {
     await eventually(async () => expect(await admin.query(kill, [])).toEqual([{ n: 1 }]))
     expect(await running).toMatchObject({ code: '57P01' })
     expect(await executor.query(who, [])).toHaveLength(1)
-    // Idle, where nobody but us listens for errors of the pool.
+    // Now an idle one: only the executor and this test listen for errors of the pool.
     const killIdle = sql(
       'kill_idle',
       `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
@@ -166,7 +166,7 @@ describe('a lent pool', () => {
   })
 
   test('emits one notice if notifications do not arrive', async () => {
-    // Another database on the same server: as behind a pooler, LISTEN succeeds, and nothing comes.
+    // Another database on the same server: as behind a pooler, LISTEN succeeds and nothing arrives.
     const executor = connect({ connectionString: sharedPostgres(18) })
     const gap = vi.fn()
     const [one, two] = await Promise.all([

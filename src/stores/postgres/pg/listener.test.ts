@@ -16,7 +16,7 @@ import type { PgParts } from './pg-executor.ts'
 
 let database: Database
 let proxy: TcpProxy
-/** Straight to the server. */
+/** Bypasses the proxy. */
 let admin: Executor
 const opened: Executor[] = []
 /** Notified of every payload, gap and notice. */
@@ -97,7 +97,7 @@ describe('listening', () => {
   test('uses one connection, however many listeners there are', async () => {
     const { executor } = connect()
     const all = await Promise.all(['a', 'b', 'b', 'c'].map((channel) => listen(executor, channel)))
-    // The pool has one, which told us that notices arrive.
+    // The other one belongs to the pool. It proved that notifications arrive.
     expect(proxy.connections).toBe(2)
     await Promise.all(['a', 'b', 'c'].map((channel) => notify(channel, channel)))
     await news.until(() => expect(all.map(({ payloads }) => payloads)).toEqual([['a'], ['b'], ['b'], ['c']]))
@@ -193,7 +193,7 @@ describe('a listener whose connection is lost', () => {
     const heard = await listen(executor, 'a')
     proxy.mode = 'silent'
     proxy.mode = 'pass'
-    // It asks after 30 s, and waits 5 s for the answer.
+    // It sends a query after 30 s, and waits 5 s for the answer.
     await clock.advance(30_000)
     expect(heard.gaps).toBe(0)
     await clock.advance(5_000)
@@ -212,7 +212,7 @@ describe('a listener whose connection is lost', () => {
       after(ms: number, fn: () => void) {
         pauses.push(ms)
         news.notify()
-        // Soon, whatever was asked for.
+        // Fires soon, whatever the delay.
         return systemClock.after(1, fn)
       },
     }

@@ -22,7 +22,7 @@ const hasty: Clock = { ...systemClock, after: (ms, fn) => systemClock.after(ms /
 
 let database: Database
 let proxy: TcpProxy
-/** Straight to the server, to look and to kill. */
+/** Bypasses the proxy, to query and to terminate sessions. */
 let admin: Executor
 const opened: Executor[] = []
 
@@ -74,7 +74,7 @@ const sessions = sql(
 const countOf = async (statement: Statement): Promise<number> =>
   (await admin.query<{ n: number }>(statement, []))[0]!.n
 
-/** Milliseconds that something took, and how it ended. */
+/** How long the work took, and its error. */
 async function timed(work: Promise<unknown>): Promise<{ ms: number; error: unknown }> {
   const from = systemClock.monotonicMs()
   const error = await work.then(
@@ -98,7 +98,7 @@ describe('a statement that takes too long', () => {
   })
 
   test('is cancelled on the server', async () => {
-    // Straight to the server, which is where a request to cancel goes.
+    // Bypasses the proxy, because a cancel request goes straight to the server.
     const executor = pgExecutor({ connectionString: database.url, queryTimeoutMs: 300 })
     opened.push(executor)
     await expect(executor.query(sleep, [60])).rejects.toThrow('did not answer')
@@ -179,11 +179,11 @@ describe('a connection that falls silent', () => {
     await Promise.all([executor.query(sleep, [0.05]), executor.query(sleep, [0.05])])
     proxy.mode = 'silent'
     proxy.mode = 'pass'
-    // The connections that exist never speak again; new ones do.
+    // Existing connections never speak again; new ones do.
     aheadMs = 31_000
     const { ms, error } = await timed(executor.query(one, []))
     expect(error).toBeUndefined()
-    // The check takes two seconds; without it, the statement would take its 30.
+    // The check takes two seconds. Without it, the statement would run into its timeout of 30 s.
     expect(ms).toBeLessThan(15_000 / HASTE)
   })
 

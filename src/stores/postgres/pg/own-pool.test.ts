@@ -8,7 +8,7 @@ import type { Executor, Statement } from '../executor.ts'
 import type { PgExecutorOptions } from './options.ts'
 import { pgExecutor } from './pg-executor.ts'
 
-/** Ten times as impatient as the real one. */
+/** A tenth of the timeouts of the real clock. */
 const hasty: Clock = { ...systemClock, after: (ms, fn) => systemClock.after(ms / 10, fn) }
 
 let database: Database
@@ -109,7 +109,7 @@ describe('a statement with a short timeout', () => {
 describe('transactions of handlers', () => {
   const ofHandler = { ofHandler: true }
 
-  /** So many of them, open until the end of `work`. */
+  /** Keeps `count` transactions open until `work` ends. */
   async function whileOpen(executor: Executor, count: number, work: () => Promise<void>): Promise<void> {
     let end = (): void => undefined
     const gate = new Promise<void>((resolve) => (end = resolve))
@@ -147,7 +147,7 @@ describe('transactions of handlers', () => {
     const executor = connect({ connections: 1, commitConnections: 2, queryTimeoutMs: 3_000 })
     let waited: Promise<unknown> = Promise.resolve()
     await whileOpen(executor, 2, async () => {
-      // However long the others take: they give their place to nobody.
+      // Even if the others are slow, they do not give up their places.
       await expect(executor.transaction(() => Promise.resolve(), ofHandler)).rejects.toMatchObject({
         code: 'HF_STORE_UNREACHABLE',
         message: 'No connection for commit() came free within 3s: all 2 are in use.',

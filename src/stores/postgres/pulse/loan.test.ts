@@ -28,7 +28,7 @@ const LEASE_MS = 1_000
 let database: Database
 /** Has the schema, and registers workers. */
 let store: Store
-/** Straight to the server. */
+/** Bypasses the proxy. */
 let admin: Executor
 const opened: { close(): Promise<void> }[] = []
 /** Notified of every payload and gap. */
@@ -93,7 +93,7 @@ interface Process {
   thread(): Thread
 }
 
-/** As much of one as matters here: statements, a heartbeat thread and a listener. */
+/** The relevant parts of a process: statements, a heartbeat thread and a listener. */
 function startProcess(url = database.url, clock: Clock = systemClock): Process {
   const notices: string[] = []
   const onNotice = (line: string): void => void notices.push(line)
@@ -246,7 +246,7 @@ describe('a process with a heartbeat thread', () => {
     await notify('a', 'own')
     await news.until(() => expect(heard.payloads).toEqual(['own']))
     expect(await connections()).toEqual({ main: 2, thread: 0 })
-    // It is not started again at once.
+    // The thread is not restarted at once.
     aheadMs = 10_000
     pulse.turned()
     await inThread()
