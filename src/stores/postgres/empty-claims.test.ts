@@ -115,8 +115,8 @@ async function readsSoFar(table: string): Promise<number> {
   return Number(rows[0]?.reads)
 }
 
-/** One claim in ten may sweep. One sweep, or a part of one, is usual. */
-const FEW = (CLAIMS * DEAD_ROWS) / 10
+/** One claim in three may sweep. On an idle machine one does; sweeps go by time, so a loaded one sees more of them. */
+const FEW = (CLAIMS * DEAD_ROWS) / 3
 
 describe('under an old open transaction, not every claim reads every deleted row', () => {
   // Together, because preparing takes longer than the tests: each leaves an empty queue.
