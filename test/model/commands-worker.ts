@@ -6,7 +6,7 @@ import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import type { ClaimRequest, CycleRequest, Lease, SettleRequest } from '../../src/stores/store.ts'
 import { choice, command, fault, HALF_MS, MINUTE_MS, often, pick, type Command } from './command.ts'
 import { QUEUES } from './commands-enqueue.ts'
-import { near } from './compare.ts'
+import { sameTime } from './compare.ts'
 import { claimedOf, type Model, type ModelJob, type ModelWorker } from './model.ts'
 import { attemptRecord, settlement } from './settlements.ts'
 
@@ -102,7 +102,7 @@ function checkClaim(model: Model, { queue, limit, suspects }: ClaimRequest, leas
   for (const lease of leases) {
     assert.equal(lease.queue, queue)
     assert.ok(lease.jobs.length > 0, 'a lease holds something')
-    near(model, lease.claimedAt, model.now, 'claimedAt')
+    sameTime(model, lease.claimedAt, model.now, 'claimedAt')
     model.sawTime(lease.claimedAt)
     for (const claimed of lease.jobs) {
       const job = model.job(claimed.id)

@@ -93,14 +93,11 @@ export interface OldSettle {
 }
 
 export interface ModelOptions {
-  readonly toleranceMs?: number
   readonly startsByQueue?: boolean
 }
 
 export class Model {
   now: number
-  /** How far the store's clock may run on by itself in one run: not at all where it is virtual. */
-  readonly toleranceMs: number
   readonly ids: Ids
   readonly jobs = new Map<JobId, ModelJob>()
   /** Ids that must read as null: pruned, discarded, or never written because a key was held. */
@@ -119,9 +116,8 @@ export class Model {
   /** Whether the order of starts is counted queue by queue: then more jobs of a lost worker can have been running. */
   readonly startsByQueue: boolean
 
-  constructor(startMs: number, { toleranceMs = 0, startsByQueue = false }: ModelOptions = {}) {
+  constructor(startMs: number, { startsByQueue = false }: ModelOptions = {}) {
     this.now = startMs
-    this.toleranceMs = toleranceMs
     this.startsByQueue = startsByQueue
     this.ids = makeIds({ now: () => this.now }, seededRandom(7))
     this.keys = new ModelKeys(this)
