@@ -73,6 +73,8 @@ export default defineConfig({
           ],
           // A process for each file would spend a fifth of the time on loading the same modules.
           isolate: false,
+          // Concurrent tests spend their time waiting: the largest such file has ten.
+          maxConcurrency: 10,
         },
       },
       {

@@ -11,7 +11,7 @@ import {
 } from './support/architecture.ts'
 import { filesIn, packageJson, root } from './support/tree.ts'
 
-/** Path → why it may. Empty is how it should be. */
+/** Path → why the file is exempt. Both should stay empty. */
 const mayBeLong: Readonly<Record<string, string>> = {}
 const maySleep: Readonly<Record<string, string>> = {}
 
@@ -168,6 +168,13 @@ describe('the check of sleeps', () => {
     ])
     expect(check('await systemClock.sleep(50)')).toHaveLength(1)
     expect(check("import { setTimeout as wait } from 'node:timers/promises'")).toHaveLength(1)
+  })
+
+  test('finds what polls', () => {
+    for (const call of ['vi.waitFor', 'vi.waitUntil', 'expect.poll'])
+      expect(check(`await ${call}(() => isDone())`)).toEqual([
+        `test/a.test.ts:1 calls ${call}: await the event, or advance a virtual clock.`,
+      ])
   })
 
   test('allows a virtual clock', () => {

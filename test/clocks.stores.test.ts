@@ -1,8 +1,8 @@
-/** Clocks that are wrong, in real time on every store (memory, embedded, postgres, redis, a cluster): schedules go by the store's. */
+/** Wrong clocks, in real time on every store (memory, embedded, postgres, redis, a cluster): schedules follow the store's clock. */
 import { holdfast, type RunningWorker } from 'holdfast'
 import { memoryStore } from 'holdfast/memory'
 import type { Store } from 'holdfast/store'
-import { afterAll, beforeAll, describe, expect, test, vi, type TestContext } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { Hub } from '../src/hub.ts'
 import { systemClock } from '../src/std/clock.ts'
 import { systemRandom } from '../src/std/random.ts'
@@ -12,13 +12,14 @@ import { EVERY_STORE, START_MS, startFleet } from './support/every-store.ts'
 import { freshDatabase, sharedPostgres, type Database } from './support/servers/database.ts'
 import { openRedisStore, redisMissing, sharedRedis } from './support/servers/redis.ts'
 import { startRedisCluster, type RedisCluster } from './support/servers/redis-cluster.ts'
+import { Signal } from './support/signal.ts'
 import { openSqlStore } from './support/sql-stores.ts'
 import { SqliteBench } from './support/sqlite.ts'
 
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600_000
 
-/** A process whose clock is ahead by so much, and the ticks that it fires. */
+/** A process whose clock is ahead by `offMs`, and the ticks that it fires. */
 function join({ onTestFinished }: TestContext, store: Store, offMs = 0) {
   const hf = holdfast({ store, logger: false, timeout: '30s' })
   Hub.of(hf).moveTo({
@@ -27,18 +28,23 @@ function join({ onTestFinished }: TestContext, store: Store, offMs = 0) {
     random: systemRandom,
   })
   onTestFinished(() => hf.close())
+  const news = new Signal()
   const ticks: number[] = []
-  hf.on('schedule.fired', ({ slot }) => void ticks.push(slot.getTime()))
+  hf.on('schedule.fired', ({ slot }) => {
+    ticks.push(slot.getTime())
+    news.notify()
+  })
   const ran = new Set<string>()
-  const job = hf.job({ name: 'tick', run: ({ job: { id } }) => void ran.add(id) })
+  const run = ({ job: { id } }: { job: { id: string } }): void => {
+    ran.add(id)
+    news.notify()
+  }
+  const job = hf.job({ name: 'tick', run })
   const schedule = () => job.schedule('tick', { every: '1s', catchUp: 'all' })
-  return { hf, job, ticks, ran, schedule }
+  return { hf, job, news, ticks, ran, schedule }
 }
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 25_000, interval: 20 })
-
-/** Every second from the first to the last, once. */
+/** Every second from the first to the last has exactly one tick. */
 function expectEverySecond(ticks: readonly number[]): void {
   const first = Math.min(...ticks)
   expect(ticks.toSorted((a, b) => a - b)).toEqual(ticks.map((_, index) => first + index * SECOND_MS))
@@ -57,7 +63,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Each with a clock that can be put back. */
+/** Stores whose clock can be set back. */
 const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => Promise<StoreUnderTest> }[] = [
   {
     name: 'memory',
@@ -76,7 +82,7 @@ const MOVABLE: readonly { name: string; needsRedis?: boolean; openStore: () => P
   { name: 'Redis Cluster', needsRedis: true, openStore: () => openRedisStore({ url: cluster!.url }) },
 ]
 
-// Side by side: they spend their time waiting for ticks.
+// Concurrent, because they spend their time waiting for ticks.
 describe('schedules', () => {
   test.concurrent.for(EVERY_STORE)(
     'processes whose clocks are an hour ahead and behind fire every tick on $name',
@@ -96,7 +102,7 @@ describe('schedules', () => {
         const worker = await process.hf.work()
         await before?.stop()
         before = worker
-        await until(() => expect(process.ticks.length).toBeGreaterThanOrEqual(3))
+        await process.news.until(() => expect(process.ticks.length).toBeGreaterThanOrEqual(3))
       }
       await before?.stop()
       const ticks = all.flatMap((process) => process.ticks)
@@ -112,26 +118,31 @@ describe('schedules', () => {
     async ({ needsRedis, openStore }, context) => {
       if (needsRedis === true && redisMissing() !== '') return context.skip(redisMissing())
       const under = await openStore()
-      const { hf, job, ticks, ran, schedule } = join(context, under.store)
+      const { hf, job, news, ticks, ran, schedule } = join(context, under.store)
       await schedule()
       await job.enqueueMany([undefined, undefined], { in: '2h' })
       const told: { backMs: number }[] = []
       const failed: unknown[] = []
-      hf.on('store.clock', (event) => void told.push(event))
+      hf.on('store.clock', (event) => {
+        told.push(event)
+        news.notify()
+      })
       hf.on('duty.failed', (event) => void failed.push(event))
       await hf.work()
-      await until(() => expect(ticks.length).toBeGreaterThanOrEqual(3))
+      await news.until(() => expect(ticks.length).toBeGreaterThanOrEqual(3))
       await under.advance(-HOUR_MS)
-      await until(() => expect(told).toEqual([{ backMs: expect.any(Number), scheduled: 2, schedules: 1 }]))
+      await news.until(() =>
+        expect(told).toEqual([{ backMs: expect.any(Number), scheduled: 2, schedules: 1 }]),
+      )
       expect(told[0]!.backMs).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS)
       const isBack = (tick: number): boolean => tick < ticks[0]!
-      await until(() => expect(ticks.filter(isBack).length).toBeGreaterThanOrEqual(3))
-      // The ticks that fired before come again, and each has a job of its own.
+      await news.until(() => expect(ticks.filter(isBack).length).toBeGreaterThanOrEqual(3))
+      // Ticks that fired before fire again, each with a new job.
       await job.schedule('tick', { every: '1s', catchUp: 'latest' })
       await under.advance(HOUR_MS - 10 * SECOND_MS)
       const again = (): number[] => ticks.slice(ticks.findIndex(isBack)).filter((tick) => !isBack(tick))
-      await until(() => expect(again().length).toBeGreaterThanOrEqual(3))
-      await until(() => expect(ran.size).toBe(ticks.length))
+      await news.until(() => expect(again().length).toBeGreaterThanOrEqual(3))
+      await news.until(() => expect(ran.size).toBe(ticks.length))
       expect(failed).toEqual([])
     },
   )

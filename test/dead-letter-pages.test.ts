@@ -1,4 +1,4 @@
-/** Lists of dead letters on a store that looks at few jobs in a call, and the filters that they take. */
+/** Lists of dead letters, and their filters, on a store that examines only a few jobs per call. */
 import { expect, test } from 'vitest'
 import { Fatal } from '../src/errors.ts'
 import { holdfast } from '../src/holdfast.ts'

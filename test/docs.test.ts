@@ -69,14 +69,14 @@ describe('the reader of markdown', () => {
   })
 })
 
-/** Type-checks each block as a module of its own, under the project's own settings; returns what tsc says. */
+/** Type-checks each block as its own module under the project's settings. Returns the output of tsc. */
 function compile(files: readonly { name: string; line: number; code: string }[]): string {
   if (files.length === 0) return ''
   const folder = join(root, 'node_modules/.cache/docs')
   rmSync(folder, { recursive: true, force: true })
   for (const { name, line, code } of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
-    // Blank lines before it, so that tsc names the line of the document.
+    // Blank lines before the block make tsc report the line in the document.
     writeFileSync(join(folder, name), `${'\n'.repeat(line - 1)}${code}\nexport {}\n`)
   }
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
@@ -84,7 +84,7 @@ function compile(files: readonly { name: string; line: number; code: string }[])
     join(folder, 'tsconfig.json'),
     JSON.stringify({
       extends: '../../../tsconfig.json',
-      // A snippet may declare what it does not use.
+      // A snippet may have unused declarations.
       compilerOptions: { rootDir: root, noUnusedLocals: false, noUnusedParameters: false },
       files: files.map(({ name }) => name),
       include: [],

@@ -1,4 +1,4 @@
-/** Domain events on every store (memory, embedded, postgres, redis, a cluster): the same scenario, and transactions where there are any. */
+/** Domain events on every store (memory, embedded, postgres, redis, a cluster), and in transactions on the stores that have them. */
 import { holdfast } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -99,7 +99,7 @@ describe.each(EVERY_STORE)('domain events on $name', ({ missing, transactions, s
     const handle = await pay.enqueue(undefined, { correlationId: 'payment' })
     expect(await handle.result()).toEqual(['receipt'])
     await ended
-    // Of the attempt that was rolled back there is nothing, though its jobs would have run by now.
+    // The attempt that was rolled back left nothing: its jobs would have run by now.
     expect(seen).toEqual(['payment', 'payment', 'payment'])
     expect((await hf.queues()).find(({ queue }) => queue === 'events')?.counts.completed).toBe(3)
     await receipt.unsubscribe()

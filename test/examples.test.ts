@@ -5,9 +5,9 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, test, vi } from 'vitest'
 import { root } from './support/tree.ts'
 
-/** An example takes a second; one that does not end by itself is killed after this long. */
+/** An example takes a second. If it does not exit, it is killed after this long. */
 const DEADLINE_MS = 20_000
-// Each is a process that compiles what it imports: more at once would only take turns on a small machine.
+// Each is a process that compiles its imports: more at a time would only compete for the cores.
 vi.setConfig({ maxConcurrency: 2, testTimeout: DEADLINE_MS + 5_000 })
 
 const examples = namesIn('examples', '.ts')
@@ -43,7 +43,7 @@ async function run(path: string): Promise<{ stdout: string; stderr: string; exit
   const { PATH, HOME, TMPDIR } = process.env
   const child = spawn(process.execPath, ['--import', 'tsx', path], {
     cwd: root,
-    // Nothing else: JOB_MAX_RETRIES and its like, or colours, would change what is printed.
+    // Nothing else: variables such as JOB_MAX_RETRIES, and colours, would change the output.
     env: { PATH, HOME, TMPDIR, HOLDFAST_STORE: 'memory:' },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: DEADLINE_MS,

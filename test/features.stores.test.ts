@@ -1,14 +1,16 @@
-/** What workers can do, on every store (memory, embedded, postgres, redis, a cluster): batches, dead letters, attempts, expiry, edits, who works. */
+/** What workers can do, on every store (memory, embedded, postgres, redis, a cluster): batches, dead letters, attempts, expiry, edits, the list of workers. */
 import { Fatal, holdfast } from 'holdfast'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { EVERY_STORE, START_MS, startFleet, type Fleet } from './support/every-store.ts'
+import { Signal } from './support/signal.ts'
+import { eventually } from './support/until.ts'
+import { deferred } from './support/virtual.ts'
 
 const input = z.object({ n: z.int() })
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 25_000, interval: 20 })
 
-describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
+// Concurrent, because most of the time goes by until somebody looks for new dead letters.
+describe.concurrent.each(EVERY_STORE)('on $name', ({ missing, start }) => {
   if (missing !== undefined && missing() !== '') return test.skip(missing(), () => undefined)
 
   let fleet: Fleet
@@ -17,9 +19,18 @@ describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
   }, START_MS)
   afterAll(() => fleet.close())
   const queues = { default: {}, rows: {}, later: {}, idle: {} }
-  const join = () => holdfast({ store: fleet.connect(), queues, logger: false, timeout: '30s' })
+  /** A process; `onNote` is told of each note that it has written. */
+  const join = (onNote: (kind: string) => unknown = () => undefined) => {
+    const store = fleet.connect()
+    const put: typeof store.notes.put = async (kind, ...note) => {
+      await store.notes.put(kind, ...note)
+      onNote(kind)
+    }
+    const notes = { ...store.notes, put }
+    return holdfast({ store: { ...store, notes }, queues, logger: false, timeout: '30s' })
+  }
 
-  test('a batch handler gets many jobs a call, and what fails is retried alone', async () => {
+  test.sequential('a batch handler gets many jobs per call, and each failed job is retried alone', async () => {
     await using hf = join()
     const sizes: number[] = []
     const row = hf.batchJob({
@@ -36,20 +47,29 @@ describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
       },
     })
     const { ids } = await row.enqueueMany(Array.from({ length: 250 }, (_, n) => ({ n })))
+    const news = new Signal()
     let completed = 0
-    hf.on('job.completed', () => void completed++)
+    hf.on('job.completed', () => {
+      completed++
+      news.notify()
+    })
     await hf.work({ queues: ['rows'], poll: 50 })
-    await until(() => expect(completed).toBe(250))
-    for (const n of [0, 1, 50, 51, 100, 149, 150, 200, 249])
-      expect(await (await row.get(ids[n]!))!.result()).toBe(n % 50 === 0 ? 2 * n : n)
+    await news.until(() => expect(completed).toBe(250))
+    const results = ids.map(async (id) => (await row.get(id))!.result())
+    expect(await Promise.all(results)).toEqual(ids.map((_, n) => (n % 50 === 0 ? 2 * n : n)))
     expect(Math.max(...sizes)).toBe(100)
     expect(sizes.reduce((sum, size) => sum + size)).toBe(255)
   })
 
-  test('a dead letter tells of its attempts, is handled, grouped, replayed with another input, and discarded', async () => {
-    await using hf = join()
+  test.sequential('a dead letter has its attempts, and is handled, grouped, replayed with another input and discarded', async () => {
+    const watching = deferred()
+    await using hf = join((kind) => kind === 'cursor' && watching.resolve())
+    const news = new Signal()
     const handled: string[] = []
-    hf.deadLetters.handle((letter) => void handled.push(letter.id))
+    hf.deadLetters.handle((letter) => {
+      handled.push(letter.id)
+      news.notify()
+    })
     const job = hf.job({
       name: 'picky',
       input,
@@ -60,9 +80,9 @@ describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
       },
     })
     const worker = await hf.work({ queues: ['default'], poll: 50 })
-    await until(async () => expect(await fleet.connect().notes.list('cursor')).toHaveLength(1))
+    await watching.promise
     const { ids } = await job.enqueueMany([{ n: -5 }, { n: -1 }, { n: -7 }])
-    await until(() => expect(handled.toSorted()).toEqual([...ids].toSorted()))
+    await news.until(() => expect(handled.toSorted()).toEqual([...ids].toSorted()))
 
     const groups = await hf.deadLetters.groups({ jobs: ['picky'] })
     expect(groups.map(({ count, kind, message }) => [count, kind, message])).toEqual([
@@ -91,7 +111,7 @@ describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
     expect((await hf.deadLetters.list({ jobs: ['picky'] })).letters).toEqual([])
   })
 
-  test('a job that waits can be edited, and one that is too late is not run', async () => {
+  test.sequential('a waiting job can be edited, and an expired one is not run', async () => {
     await using hf = join()
     const ran: number[] = []
     const job = hf.job({
@@ -110,14 +130,14 @@ describe.each(EVERY_STORE)('on $name', ({ missing, start }) => {
     expect(await job.edit(edited.id, { in: '1h' })).toBe(false)
   })
 
-  test('a worker is seen from another process', async () => {
+  test.sequential('a worker is seen from another process', async () => {
     await using mine = join()
     await using other = join()
     mine.job({ name: 'seen', run: () => undefined })
     const worker = await mine.work({ name: 'mail', queues: ['idle'] })
     const mail = async () => (await other.workers.status()).filter(({ name }) => name === 'mail')
-    await until(async () => expect(await mail()).toMatchObject([{ id: worker.id, state: 'running' }]))
+    await eventually(async () => expect(await mail()).toMatchObject([{ id: worker.id, state: 'running' }]))
     await worker.stop()
-    await until(async () => expect(await mail()).toEqual([]))
+    await eventually(async () => expect(await mail()).toEqual([]))
   })
 })

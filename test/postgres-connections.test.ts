@@ -1,17 +1,16 @@
 /** How many connections to PostgreSQL a process has, counted on the server. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { holdfast } from 'holdfast'
 import { postgresStore, type PostgresStoreOptions } from 'holdfast/postgres'
 import pg from 'pg'
 import { freshDatabase, portOf, sharedPostgres, type Database } from './support/servers/database.ts'
 import { startProxy } from './support/servers/tcp-proxy.ts'
+import { Signal } from './support/signal.ts'
+import { eventually } from './support/until.ts'
 import { pgBouncerMissing, startPgBouncer } from './support/servers/pgbouncer.ts'
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 20_000, interval: 10 })
-
-/** Nothing is found by polling, so that whatever is found in time was heard of. */
+/** Nothing is found by polling: a job that runs in time was announced by a wake-up. */
 const NEVER = { poll: '1h' } as const
 
 let database: Database
@@ -44,7 +43,8 @@ afterEach(async () => {
 })
 
 function open(options: PostgresStoreOptions = { url: database.url }) {
-  const hf = holdfast({ store: postgresStore(options), logger: false })
+  // Counting connections all the time keeps the server busy.
+  const hf = holdfast({ store: postgresStore(options), logger: false, timeout: '30s' })
   opened.push(hf)
   return hf
 }
@@ -96,37 +96,43 @@ describe('a worker process', { timeout: 60_000 }, () => {
       await Promise.all([...asked, ...handles.map((handle) => handle.result())])
     }
     expect(await mostDuring(work())).toBe(3)
-    await until(async () => expect(await connections()).toBe(3))
+    await eventually(async () => expect(await connections()).toBe(3))
     await hf.close()
-    await until(async () => expect(await connections()).toBe(0))
+    await eventually(async () => expect(await connections()).toBe(0))
   })
 
   test('is woken at once all the same, also after its connections were lost', async () => {
     const hf = open()
+    const news = new Signal()
     const ran: number[] = []
-    hf.job({ name: 'job', input: z.number(), run: ({ input }) => void ran.push(input) })
+    const run = ({ input }: { input: number }): void => {
+      ran.push(input)
+      news.notify()
+    }
+    hf.job({ name: 'job', input: z.number(), run })
     const job = producer.job({ name: 'job', input: z.number(), run: () => undefined })
     await hf.work(NEVER)
     for (let n = 0; n < 10; n++) {
       await job.enqueue(n)
-      await until(() => expect(ran).toHaveLength(n + 1))
+      await news.until(() => expect(ran).toHaveLength(n + 1))
     }
     await endConnections()
-    // It may be deaf for a moment; then it hears of each again.
-    await until(async () => {
+    // It may be deaf for a moment; then it hears of every job again.
+    await eventually(async () => {
       const before = ran.length
       await job.enqueue(before)
-      await vi.waitFor(() => expect(ran.length).toBeGreaterThan(before), { timeout: 500, interval: 5 })
+      await news.until(() => expect(ran.length).toBeGreaterThan(before), 500)
     })
-    await until(async () => expect(await connections()).toBeLessThanOrEqual(3))
+    await eventually(async () => expect(await connections()).toBeLessThanOrEqual(3))
     const before = ran.length
     await job.enqueue(before)
-    await until(() => expect(ran.length).toBeGreaterThan(before))
+    await news.until(() => expect(ran.length).toBeGreaterThan(before))
   })
 
   test('has one more for each open commit(), up to `commitConnections`, and everything else goes on', async () => {
     const hf = open()
     const end = gate()
+    const news = new Signal()
     let begun = 0
     const pay = hf.job({
       name: 'pay',
@@ -134,13 +140,14 @@ describe('a worker process', { timeout: 60_000 }, () => {
         commit(async (tx) => {
           await tx.query('select 1')
           begun++
+          news.notify()
           await end.opened
         }),
     })
     const other = hf.job({ name: 'other', run: () => 'done' })
     await hf.work({ concurrency: 30 })
     const paid = await Promise.all(Array.from({ length: 20 }, () => pay.enqueue()))
-    await until(() => expect(begun).toBe(5))
+    await news.until(() => expect(begun).toBe(5))
     for (let times = 0; times < 10; times++) {
       const handle = await other.enqueue()
       expect(await handle.result({ timeout: '20s' })).toBe('done')
@@ -149,7 +156,7 @@ describe('a worker process', { timeout: 60_000 }, () => {
     expect(await connections()).toBe(8)
     end.open()
     await Promise.all(paid.map((handle) => handle.result()))
-    await until(async () => expect(await connections()).toBe(3))
+    await eventually(async () => expect(await connections()).toBe(3))
   })
 
   test('has what it is allowed, and no more', async () => {

@@ -136,13 +136,13 @@ describe.skipIf(names.length === 0)('over all zones from 2000 to 2037', () => {
     let transitions = 0
     for (const tz of names) {
       const changes = transitionsOf(tz).filter(({ atMs }) => atMs >= FROM && atMs < TO)
+      // Many zones are aliases of another one.
+      const rules = JSON.stringify(changes)
+      if (seen.has(rules)) continue
       if (!isKnownAlike(tz, changes)) {
         others.add(tz)
         continue
       }
-      // Many zones are others by another name.
-      const rules = JSON.stringify(changes)
-      if (seen.has(rules)) continue
       seen.add(rules)
       transitions += changes.length
       for (const dst of ['once', 'skip', 'both'] as const) {

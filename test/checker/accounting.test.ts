@@ -24,7 +24,7 @@ describe('S1: an acked enqueue is never lost', () => {
     expect(broken(story.end())).toEqual([])
   })
 
-  test('a job that is gone at the end, live or final, is lost', () => {
+  test('a job that is missing at the end, live or final, is lost', () => {
     const story = new Story().register('w').enqueue('a').enqueue('b')
     story.claim('w', ['b'])
     story.settle('b', 'completed')
@@ -34,7 +34,7 @@ describe('S1: an acked enqueue is never lost', () => {
 
   test('a live job must not be pruned', () => {
     const story = new Story().enqueue('a')
-    // Were the state it starts from told truly, it would be an illegal move as well.
+    // If its starting state were reported correctly, it would also be an illegal move.
     story.move('a', 'prune', null, { from: 'completed' })
     expect(broken(story.end())).toEqual(['S1 a'])
   })
@@ -74,7 +74,7 @@ describe('S2: nothing appears that nobody enqueued', () => {
     expect(broken(story.birth('a').end())).toEqual(['S2 a'])
   })
 
-  test('a move of a job that never was', () => {
+  test('a move of a job that never existed', () => {
     const story = new Story().register('w')
     story.move('ghost', 'promote', 'ready', { from: 'scheduled' })
     expect(broken(story.end())).toEqual(['S2 ghost'])
@@ -87,7 +87,7 @@ describe('S2: nothing appears that nobody enqueued', () => {
     expect(broken(story.end())).toEqual(['S2 ghost'])
   })
 
-  test('a claim that is answered with what the store never leased', () => {
+  test('a claim whose answer has a job that the store never leased', () => {
     const story = new Story().register('w').enqueue('a')
     const op = story.invoke({
       kind: 'cycle',
@@ -100,7 +100,7 @@ describe('S2: nothing appears that nobody enqueued', () => {
     expect(broken(story)).toEqual(['S2 a'])
   })
 
-  test('a handler that runs what no claim was answered with', () => {
+  test('a handler that runs a job that no claim returned', () => {
     const story = new Story().register('w').enqueue('a')
     story.grant('w', ['a'])
     expect(broken(story.run('a', 'start'))).toEqual(['S2 a'])

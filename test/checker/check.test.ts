@@ -34,7 +34,7 @@ describe('the history itself', () => {
 })
 
 describe('a verdict', () => {
-  test('counts what the run went through', () => {
+  test('counts the faults of the run', () => {
     const story = new Story().register('w').enqueue('a').write({ type: 'fault', kind: 'drop' })
     story.claim('w', ['a'])
     const stale = story.settleCall('a', 'completed')
@@ -57,7 +57,7 @@ describe('a verdict', () => {
     })
   })
 
-  test('tells a rule and job once, keeps as many as asked, and counts the rest', () => {
+  test('reports each rule and job once, keeps as many violations as asked, and counts the rest', () => {
     const story = new Story()
     for (const id of ['a', 'b', 'c'])
       story.birth(id).move(id, 'promote', 'ready').move(id, 'promote', 'ready')

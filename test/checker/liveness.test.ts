@@ -5,14 +5,14 @@ import { claimCall, LEASE_MS, settled, Story } from './testing/story.ts'
 const NOTHING = { kind: 'cycle', alive: true, settled: [], leases: [] } as const
 
 describe('L1: an orphan is recovered within lease + sweep + ε', () => {
-  /** One worker with a job on n1, the upkeep on n2 and n3, all quiet for long. */
+  /** One worker with a job on n1, upkeep on n2 and n3, and a long silence. */
   function quiet({ moves = true } = {}): Story {
     const story = new Story({ moves }).started('n1', { slots: 1 })
     story.started('n2', { upkeep: true, queues: [] }).started('n3', { upkeep: true, queues: [] })
     story.write({ type: 'phase', phase: 'healed' }).call(claimCall('w'), NOTHING)
     story.wait(60_000).register('w').enqueue('a')
     story.claim('w', ['a'])
-    // It has no room for more, so that nobody asks why it does not claim.
+    // It has no free slot, so the checker does not ask why it does not claim.
     return story.run('a', 'start')
   }
   const ALLOWED_MS = LEASE_MS + 200 + 100
@@ -38,7 +38,7 @@ describe('L1: an orphan is recovered within lease + sweep + ε', () => {
     expect(end(exact.wait(ALLOWED_MS + 1))).toEqual(['L1 a'])
   })
 
-  test('where all that do the upkeep are cut off from the store, nothing is demanded until one is back', () => {
+  test('if every node that does upkeep is cut off from the store, nothing is demanded until one is back', () => {
     const cutOff = (what: 'down' | 'up', story: Story): Story => {
       for (const node of ['n2', 'n3']) story.write({ type: 'store', what, node })
       return story
@@ -93,7 +93,7 @@ describe('L1: an orphan is recovered within lease + sweep + ε', () => {
     ).toEqual(['L1 a'])
   })
 
-  test('where the upkeep goes with the worker, another node has to take over', () => {
+  test('if the upkeep dies with the worker, another node has to take over', () => {
     const story = quiet().wait(1_200).write({ type: 'node', what: 'killed', node: 'n2' })
     expect(end(story.wait(300 + 300).rescue(['a'], 'n3'))).toEqual([])
   })
@@ -113,7 +113,7 @@ describe('L1: an orphan is recovered within lease + sweep + ε', () => {
     expect(fault('n1')).toEqual(['L1 a'])
   })
 
-  test('what came too late is not excused by a fault after that', () => {
+  test('a later fault does not excuse what was already late', () => {
     const story = quiet()
       .wait(ALLOWED_MS + 1)
       .write({ type: 'fault', kind: 'drop' })
@@ -122,7 +122,7 @@ describe('L1: an orphan is recovered within lease + sweep + ε', () => {
 })
 
 describe('L1: a lease that its worker was never told of is given back', () => {
-  /** A claim whose answer was lost, at a worker that goes on beating. */
+  /** A claim whose answer was lost, by a worker whose heartbeats continue. */
   function untold(): Story {
     const story = new Story().started('n1').started('n2', { upkeep: true, queues: [] })
     story.write({ type: 'phase', phase: 'healed' }).register('w').enqueue('a')
@@ -184,7 +184,7 @@ describe('L2: a worker asks again soon after the store is back', () => {
     expect(end(story.wait(4_001))).toEqual(['L2'])
   })
 
-  test('who is stopped, killed or frozen need not', () => {
+  test('a stopped, killed or frozen node need not', () => {
     expect(
       end(back().write({ type: 'stop', what: 'begin', node: 'n1', graceMs: 30_000 }).wait(9_000)),
     ).toEqual([])
@@ -192,7 +192,7 @@ describe('L2: a worker asks again soon after the store is back', () => {
     expect(end(back().write({ type: 'node', what: 'frozen', node: 'n1' }).wait(9_000))).toEqual([])
   })
 
-  test('who thaws must', () => {
+  test('a node that thaws must', () => {
     const thawed = (): Story => {
       const story = back().write({ type: 'node', what: 'frozen', node: 'n1' }).wait(9_000)
       return story.write({ type: 'node', what: 'thawed', node: 'n1' })
@@ -252,7 +252,7 @@ describe('L3: no job starves in the healed part', () => {
     expect(readyFor(2_001)).toEqual(['L3 new'])
   })
 
-  test('nothing is demanded of a paused queue, or where nobody reads it', () => {
+  test('nothing is demanded of a queue that is paused or that no worker reads', () => {
     expect(end(healed().pause('q').wait(9_000))).toEqual([])
     expect(end(healed().write({ type: 'node', what: 'killed', node: 'n1' }).wait(9_000))).toEqual([])
     const stopping = healed().write({ type: 'stop', what: 'begin', node: 'n1', graceMs: 30_000 })
@@ -260,7 +260,7 @@ describe('L3: no job starves in the healed part', () => {
     expect(end(new Story().started('n1').enqueue('x', { queue: 'other' }).wait(9_000))).toEqual([])
   })
 
-  test('what had starved before the readers went, had', () => {
+  test('a job that had starved before its workers left still counts', () => {
     const story = healed().wait(2_001).write({ type: 'node', what: 'killed', node: 'n1' })
     expect(end(story.wait(10))).toEqual(['L3 old'])
   })
@@ -272,7 +272,7 @@ describe('L3: no job starves in the healed part', () => {
     expect(end(story.wait(9_000))).toEqual([])
   })
 
-  test('a reader that comes starts the time', () => {
+  test('a new worker starts the time', () => {
     const readFor = (ms: number): string[] => {
       const story = healed().write({ type: 'node', what: 'killed', node: 'n1' })
       return end(story.wait(9_000).started('n4').wait(ms))

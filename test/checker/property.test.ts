@@ -10,7 +10,7 @@ import { Reference } from './testing/reference.ts'
 const SEEDS = Array.from({ length: 18 }, (_, index) => index + 1)
 const OPTIONS = { ...BOUNDS, starveMs: 30_000 }
 
-// Some are so broken that workers die and leases are lost all the time, some nearly undisturbed.
+// In some, workers die and leases are lost all the time; others are almost undisturbed.
 function historyOf(seed: number): HistoryEvent[] {
   return [...new Reference({ seed, steps: 1_500, faults: [0.01, 0.1, 0.3][seed % 3] ?? 0 })]
 }
@@ -46,7 +46,7 @@ describe('a single change to it is noticed:', () => {
         `seed ${seed}: told ${told.join(', ') || 'nothing'}`,
       ).toBe(true)
     }
-    // A change that nothing invites proves nothing.
+    // A mutation that applies to no history proves nothing.
     expect(changed).toBeGreaterThan(2)
   })
 })

@@ -4,7 +4,7 @@ import { enqueued, Story } from './testing/story.ts'
 
 const EVERY_MS = 1_000
 
-/** One slot, told as a store would that fires whatever it is asked to. */
+/** One tick, as reported by a store that fires everything it is asked to. */
 function fire(story: Story, job: string, slot: number, everyMs: number | null = EVERY_MS): Story {
   const op = story.invoke({ kind: 'fire', schedule: 'nightly', slot, everyMs, job: enqueued(job) })
   story.birth(job)

@@ -1,4 +1,4 @@
-/** Processes that stand still, by a handler that blocks their loop or by SIGSTOP, with a lease of a second. */
+/** Processes that stop for longer than their lease of one second: a handler blocks the event loop, or SIGSTOP freezes them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { holdfast, type Holdfast } from '../../src/index.ts'
 import { freshDatabase, sharedPostgres } from '../support/servers/database.ts'
@@ -31,7 +31,7 @@ const SERVERS = [
     factory: 'redisStore',
     subpath: 'redis',
     isMissing: redisMissing() !== '',
-    // It warns of a Redis that forgets, and the output is looked at.
+    // Without an append-only file the store prints a warning, and the tests examine the output.
     start: (): Promise<Server> => startRedis({ settings: { appendonly: 'yes' } }),
   },
 ]
@@ -39,7 +39,7 @@ const SERVERS = [
 let server: Server
 let hf: Holdfast<'default', object>
 
-/** Two worker processes that run the same job; whoever gets it says so, and its pid is the result. */
+/** Two worker processes for the same job. The one that runs it prints so and returns its pid. */
 async function twoWorkers(name: string, run: string): Promise<[Child, Child]> {
   const file = write(
     `${name}.mjs`,
@@ -61,7 +61,7 @@ async function twoWorkers(name: string, run: string): Promise<[Child, Child]> {
   return [one, two]
 }
 
-/** Those who ran the job, the first first. */
+/** The two workers, the one that runs the job first. */
 async function whoRuns(id: string, [one, two]: [Child, Child]): Promise<[Child, Child]> {
   const ran = await Promise.any([one, two].map((child) => child.line(`began ${id}`).then(() => child)))
   return ran === one ? [one, two] : [two, one]
@@ -107,7 +107,7 @@ describe.each(SERVERS.filter(({ isMissing }) => !isMissing))('on $kind', ({ star
       expect(told).toMatchObject({ level: 40, jobs: [{ id: handle.id, job: 'grind' }] })
       expect(told['msg']).toMatch(/^event loop blocked for .*s while grind ran$/)
       expect(told['blockedMs']).toBeGreaterThan(2 * LEASE_MS)
-      // While it still blocked.
+      // Printed while the loop was still blocked.
       const warnings = busy.err.filter((line) => line.includes('HoldfastWarning'))
       expect(warnings).toEqual([
         expect.stringMatching(/The event loop has been blocked for .*; running: grind\./),
@@ -139,7 +139,7 @@ describe.each(SERVERS.filter(({ isMissing }) => !isMissing))('on $kind', ({ star
       expect(await handle.result({ timeout: '20s' })).toBe(other.pid)
       await other.logged({ event: 'job.rescued', worker: before['worker'] })
 
-      // Its timer is long due: it ends its handler at once, and wants to settle.
+      // Its timer is long overdue: the handler ends at once, and the worker tries to settle.
       frozen.kill('SIGCONT')
       await frozen.line(`ended ${handle.id}`)
       await frozen.logged({ event: 'job.lost', id: handle.id })

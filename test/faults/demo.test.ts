@@ -4,7 +4,7 @@ import { project } from './support/project.ts'
 const { run } = project()
 
 describe('the demo in a pipe', () => {
-  test('tells a line a second, ends by itself, and accounts for every job', async () => {
+  test('prints a line per second, exits by itself, and accounts for every job', async () => {
     const child = run('demo', '--seconds', '2', '--rate', '40')
     expect(await child.ended()).toEqual({ code: 0, signal: null })
     expect(child.out[0]).toMatch(/^ +0:01 {2}in \d+\.\d\/s {2}out .* ready \d+ .* dead \d+ /)
@@ -24,7 +24,7 @@ describe('the demo in a pipe', () => {
     await child.line(/: none lost$/)
   })
 
-  test('stops when nobody reads it any more', async () => {
+  test('stops when its output is closed', async () => {
     const child = run('demo')
     await child.line('in ')
     child.hangUp()

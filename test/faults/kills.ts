@@ -1,6 +1,6 @@
 /**
  * `npm run soak:kills -- [--store postgres|redis|sqlite] [--rounds N] [--seed S]`: kills workers under load (and Redis itself),
- * round by round, prints what became of their jobs, and exits 1 where anything was lost, doubled or late.
+ * round by round, prints what happened to their jobs, and exits with 1 if any job was lost, ran twice or was late.
  */
 import { parseArgs } from 'node:util'
 import { killSoakOnPostgres } from './postgres/support/kill-site.ts'
@@ -67,7 +67,7 @@ function print(told: KillReport): void {
     ['rules broken, stale settles accepted', told.violations.length],
     ['completed without exactly one fenced effect', told.badEffects],
     ['runs that no attempt counts', told.repeatedEffects],
-    // A store that keeps no moves does not tell when a job was rescued, nor when it was claimed again.
+    // A store that keeps no moves cannot say when a job was rescued or claimed again.
     ...(told.rescued === null ? [] : recoveries),
   ]
   for (const [name, value] of rows) console.log(`${name.padEnd(46)}${value}`)

@@ -1,6 +1,7 @@
 /**
- * The simulation is only worth what it notices: each mutant is caught at the seed that a hunt of 500 found, by the rule it
- * found, and the code as it is passes the same seeds. `npm run mutants -- --kind simulation --write` hunts again after a change to either.
+ * Proves that the simulation notices bugs: each mutant is caught by the seed and the rule that a hunt of 500 seeds recorded,
+ * and the unmodified code passes the same seeds. After a change to either, hunt again with
+ * `npm run mutants -- --kind simulation --write`.
  */
 import { describe, expect, test } from 'vitest'
 import { judge } from '../simulation/judge.ts'

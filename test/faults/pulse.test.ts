@@ -2,11 +2,12 @@
 import { Worker as Thread } from 'node:worker_threads'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, portOf, sharedPostgres } from '../support/servers/database.ts'
 import { redisMissing } from '../support/servers/redis.ts'
 import { startRedis } from '../support/servers/redis-server.ts'
 import { startProxy } from '../support/servers/tcp-proxy.ts'
+import { eventually } from '../support/until.ts'
 import { makeIds, type WorkerId } from '../../src/job/ids.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { systemRandom } from '../../src/std/random.ts'
@@ -22,28 +23,25 @@ import { Pulses, type PulseParts } from '../../src/stores/pulse/pulse.ts'
 
 const ids = makeIds(systemClock, systemRandom)
 const LEASE_MS = 600
-/** Those whose loop turns while it waits for a fact. */
+/** Pulses that are told, while a test waits, that the event loop turns. */
 const turning = new Set<Pulse>()
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> =>
-  vi.waitFor(
-    () => {
-      for (const pulse of turning) pulse.turned()
-      return fact()
-    },
-    { timeout: 20_000, interval: 10 },
-  )
+/** Polls, because a thread cannot notify this one, and lets the pulses know that the loop turns. */
+const until = (fact: () => unknown): Promise<void> =>
+  eventually(() => {
+    for (const pulse of turning) pulse.turned()
+    return fact()
+  })
 
-/** A server, and a way to look at it past the store. */
+/** A server, and queries that bypass the store. */
 interface Site {
   readonly url: string
   readonly wrongUrl: string
   readonly open: () => Store
   readonly thread: (url: string) => PulseParts['thread']
-  /** How much of its lease is left; negative where it is over. */
+  /** Time left of its lease, negative if it has expired. */
   readonly leftMs: (worker: WorkerId) => Promise<number>
-  /** Those of threads. */
+  /** Number of connections of heartbeat threads. */
   readonly connections: () => Promise<number>
   readonly endConnections: () => Promise<unknown>
   readonly dispose: () => Promise<void>
@@ -77,7 +75,7 @@ async function onPostgres(): Promise<Site> {
   }
 }
 
-/** On a server of its own: nobody else's threads are there. */
+/** On its own server, which has no other threads. */
 async function onRedis(): Promise<Site> {
   const server = await startRedis()
   const admin = new Redis(server.url)
@@ -138,14 +136,14 @@ async function keep(pulses: Pulses, leaseMs = LEASE_MS): Promise<Kept> {
   return { worker, pulse }
 }
 
-/** With a thread that is up and renews it. */
+/** Resolves once the thread renews the lease. */
 async function kept(pulses: Pulses): Promise<Kept> {
   const one = await keep(pulses)
   await until(() => expect(one.pulse.sentMs).toBeGreaterThan(0))
   return one
 }
 
-/** Nothing of this thread goes on meanwhile: no timer, no answer, no promise. */
+/** Blocks this thread: no timer fires, no answer is read, no promise settles. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
@@ -189,12 +187,12 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       const renewedForMs = await site.leftMs(worker)
       const nowMs = systemClock.monotonicMs()
       expect(sentMs).toBeGreaterThan(blockedMs)
-      // What the store gave is at least what the worker counts on. It tells whole milliseconds.
+      // The store grants at least the lease that the worker counts on, in whole milliseconds.
       expect(sentMs + LEASE_MS).toBeLessThanOrEqual(nowMs + renewedForMs + 2)
       expect(pulse.alive).toBe(true)
     })
 
-    test('runs out where the loop is blocked for longer than its patience', async () => {
+    test('expires if the loop is blocked for longer than its patience', async () => {
       const { pulses } = openPulses()
       const [patient, hasty] = [await kept(pulses), await kept(pulses)]
       hasty.pulse.setPatience(LEASE_MS)
@@ -202,17 +200,17 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       block(4 * LEASE_MS)
       expect(await site.leftMs(patient.worker)).toBeGreaterThan(0)
       expect(await site.leftMs(hasty.worker)).toBeLessThan(0)
-      // And is taken up again when the loop turns.
+      // It is renewed again once the loop turns.
       await until(async () => expect(await site.leftMs(hasty.worker)).toBeGreaterThan(0))
     })
 
-    test('runs out where there is no patience, although the loop turns', async () => {
+    test('expires without patience, although the loop turns', async () => {
       const { worker, pulse } = await kept(openPulses().pulses)
       pulse.setPatience(0)
       await until(async () => expect(await site.leftMs(worker)).toBeLessThan(0))
     })
 
-    test('runs out when the pulse is stopped', async () => {
+    test('expires when the pulse is stopped', async () => {
       const { worker, pulse } = await kept(openPulses().pulses)
       pulse.stop()
       pulse.stop()
@@ -220,7 +218,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await until(async () => expect(await site.connections()).toBe(0))
     })
 
-    test('says so when the store does not know the worker any more', async () => {
+    test('is reported as dead when the store no longer knows the worker', async () => {
       const { worker, pulse } = await kept(openPulses().pulses)
       expect(pulse.alive).toBe(true)
       await store.retire(worker)
@@ -242,7 +240,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await until(() => expect(pulse.sentMs).toBeGreaterThan(lostMs))
     })
 
-    test('gives up a renewal that is not answered, well within the lease, and tries again', async () => {
+    test('abandons an unanswered renewal well within the lease, and tries again', async () => {
       const proxy = await startProxy(portOf(site.url))
       opened.push(proxy)
       const { pulse } = await kept(openPulses({ thread: site.thread(proxy.url(site.url)) }).pulses)
@@ -253,7 +251,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await until(() => expect(pulse.sentMs).toBeGreaterThan(mendedMs))
     })
 
-    test('that cannot connect says so once, and harms nobody', async () => {
+    test('that cannot connect emits one notice, and harms nothing', async () => {
       const { pulses, notices } = openPulses({ thread: site.thread(site.wrongUrl) })
       const [one, two] = [await keep(pulses), await keep(pulses)]
       await until(() => expect(notices).toHaveLength(1))
@@ -262,7 +260,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       expect([one.pulse.sentMs, two.pulse.alive]).toEqual([-Infinity, true])
     })
 
-    test('that fails is said once, and replaced while anybody needs it', async () => {
+    test('that fails emits one notice, and is replaced while it is needed', async () => {
       let nowMs = 0
       const clock = { ...systemClock, monotonicMs: () => nowMs }
       let starts = 0
@@ -301,7 +299,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
       await own.close()
     })
 
-    test('that does not end is ended', async () => {
+    test('that does not end is terminated', async () => {
       const deaf = `require('node:worker_threads').parentPort.on('message', () => undefined)`
       const thread = new Thread(deaf, { eval: true })
       const { pulses } = openPulses({ thread: () => thread })
@@ -312,7 +310,7 @@ describe.each(SITES.filter(({ isMissing }) => !isMissing))('on $kind', ({ start 
   })
 })
 
-test('a lent pool without a url has no thread, and says once what is lost by that', async () => {
+test('a lent pool without a url has no thread, and emits one notice about the consequence', async () => {
   const notices: string[] = []
   const database = await freshDatabase(sharedPostgres(18))
   const pool = new Pool({ connectionString: database.url })
@@ -326,7 +324,7 @@ test('a lent pool without a url has no thread, and says once what is lost by tha
   await database.drop()
 })
 
-test('options of ioredis that cannot be copied leave a store without a thread, which it says once', () => {
+test('ioredis options that cannot be cloned leave a store without a thread, with one notice', () => {
   const notices: string[] = []
   const { control } = oneShard('holdfast')
   const connection = { retryStrategy: () => 50, reconnectOnError: () => false }

@@ -81,7 +81,7 @@ describe('the judge of slots', () => {
     expect(judgeSlots(evidence({ told })).doubled).toEqual(['slot 12000 of b was answered as fired 2 times'])
   })
 
-  test('does not ask the dead what they have fired', () => {
+  test('does not expect reports from dead processes', () => {
     expect(judgeSlots(evidence({ told: [] }))).toMatchObject({ lost: [], doubled: [] })
   })
 
@@ -101,7 +101,7 @@ describe('the judge of slots', () => {
     expect(judgeSlots(evidence({ jobs: withLate(2_500), faultsAtMs: [14_000] }))).toMatchObject(late)
   })
 
-  test.for([13_900, 13_000, 12_500])('leaves out what a fault at %i has touched', (atMs) => {
+  test.for([13_900, 13_000, 12_500])('ignores ticks close to a fault at %i', (atMs) => {
     const { quiet, overall } = judgeSlots(evidence({ jobs: withLate(2_500), faultsAtMs: [atMs] }))
     expect(quiet.maxMs).toBe(50)
     expect(overall).toMatchObject({ slots: 12, maxMs: 2_500 })

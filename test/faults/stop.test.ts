@@ -3,7 +3,7 @@ import { project } from './support/project.ts'
 
 const { write, work, files } = project()
 
-/** Its handler says that it began, waits as told, and says in the end what became of the job. */
+/** A job whose handler prints that it began and waits as told. The final state is printed at the end. */
 function oneJob(run: string): string {
   return `
     import { holdfast } from 'holdfast'
@@ -19,7 +19,7 @@ function oneJob(run: string): string {
 }
 
 const UNTIL_ABORTED = `await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))`
-// Deaf: neither the abort nor anything else ends it, and its timer keeps the process open.
+// Ignores its abort signal, and its timer keeps the process open.
 const FOR_EVER = `await new Promise(() => setInterval(() => {}, 1_000))`
 
 describe('the first signal', () => {
@@ -51,7 +51,7 @@ describe('the first signal', () => {
     expect(child.out).toEqual(['began 1', 'finished', 'state completed'])
   })
 
-  test('aborts what outlasts the drain, gives it back, and exits 0', async () => {
+  test('aborts jobs that outlast the drain, gives them back, and exits with 0', async () => {
     const child = work(write('abort.mjs', oneJob(UNTIL_ABORTED)), '--drain', '300ms', '--log-level', 'debug')
     await child.line('began 1')
     child.kill('SIGTERM')
@@ -68,14 +68,14 @@ describe('the first signal', () => {
     expect(tookMs).toBeLessThan(2_000)
   })
 
-  test('exits with 0 at once where nothing runs', async () => {
+  test('exits with 0 at once if nothing runs', async () => {
     const child = work(write('idle.mjs', oneJob('')))
     await child.logged({ event: 'job.completed' })
     child.kill('SIGTERM')
     expect(await child.ended()).toEqual({ code: 0, signal: null })
   })
 
-  test('gives up a handler that ignores its abort, says so, and ends what it left open', async () => {
+  test('gives up on a handler that ignores its abort, logs it, and exits despite open handles', async () => {
     const child = work(write('deaf.mjs', oneJob(FOR_EVER)), '--drain', '100ms')
     await child.line('began 1')
     child.kill('SIGTERM')
@@ -96,7 +96,7 @@ describe('the first signal', () => {
 })
 
 describe('more signals', () => {
-  test('the second hurries: what runs is aborted and given back', async () => {
+  test('the second hurries: running jobs are aborted and given back', async () => {
     const child = work(write('hurry.mjs', oneJob(UNTIL_ABORTED)))
     await child.line('began 1')
     child.kill('SIGTERM')
@@ -138,7 +138,7 @@ describe('the end of the process', () => {
     expect(child.err.join('\n')).not.toContain('still open')
   })
 
-  test('does not wait for what the module left open, and names it', async () => {
+  test('does not wait for handles that the module left open, and names them', async () => {
     const child = work(
       write('open.mjs', `${oneJob('')}\nimport net from 'node:net'; net.createServer().listen(0)`),
     )

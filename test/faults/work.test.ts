@@ -51,7 +51,7 @@ describe('a worker', () => {
     await stopped(child)
   })
 
-  test('reads the queues and has the slots that it is told', async () => {
+  test('reads the given queues with the given number of slots', async () => {
     const text = `import { holdfast } from 'holdfast'
       const hf = holdfast({ queues: { mail: {}, media: {}, other: {} } })
       export const a = hf.job({ name: 'a', queue: 'mail', run() {} })`
@@ -100,7 +100,7 @@ describe('a worker', () => {
     expect(child.out).toEqual([])
   })
 
-  test('writes tidy lines where it is told to, without colours into a pipe', async () => {
+  test('writes readable lines if told to, without colours into a pipe', async () => {
     const child = work(
       write('tidy.mjs', `${HEAD} export const a = hf.job({ name: 'a', run() {} })\nawait a.enqueue()`),
       '--log',

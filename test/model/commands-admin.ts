@@ -1,4 +1,4 @@
-/** Administration of the model test: pause, cancel, replay, discard; and what handlers report. */
+/** Administration in the model test: pause, cancel, replay, discard, and the reports of handlers. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { JobId } from '../../src/job/ids.ts'
@@ -66,7 +66,7 @@ const cancelMissing = command({
 
 // ── bulk changes ─────────────────────────────────────────────────────────────
 
-/** Whether the action changes the job; 'either' where the contract leaves it open. */
+/** Whether the action changes the job, or 'either' if the contract leaves it open. */
 function changes(model: Model, job: ModelJob, action: BulkAction): boolean | 'either' {
   if (action.type === 'cancel') return !isFinal(job.state)
   if (action.type === 'discard') return isFinal(job.state)
@@ -230,7 +230,7 @@ const report = command({
   }),
   when: (model) => model.leases.length > 0,
   run: async (model, under, { which, position, progress, lines, stale }) => {
-    // Mostly what still runs; now and then what does not any more.
+    // Mostly running jobs, sometimes jobs that no longer run.
     const open = model.leases.filter((lease) => lease.positions.includes('open'))
     const { worker, token, ids } =
       pick(stale ? model.leases : open, which) ?? pick(model.leases, which) ?? assert.fail()

@@ -1,4 +1,4 @@
-/** Enqueues of the model test: new flushes, and old ones again. */
+/** Enqueues in the model test: new flushes, and repeated ones. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { JobId } from '../../src/job/ids.ts'
@@ -11,7 +11,7 @@ import type { Model, ModelFlush } from './model.ts'
 
 export const QUEUES = ['q1', 'q2'] as const
 
-/** Each key has its queue and its rule: what happens when those change is not said. */
+/** Each key has a fixed queue and rule, because the contract does not say what happens when they change. */
 const KEYS = [
   { key: 'job unfinished', queue: 'q1', hold: { while: 'unfinished' } },
   { key: 'job ready', queue: 'q1', hold: { while: 'ready' } },
@@ -74,13 +74,13 @@ function jobOf(model: Model, { queue, priority, maxCrashes, due, unique, payload
   }
 }
 
-/** A job that is due now, without a key or anything else of note. */
+/** A plain job that is due now, without a key. */
 export function plainJob(model: Model): NewJob {
   const due = { kind: 'now', ms: 0 } as const
   return jobOf(model, { queue: 0, priority: 5, maxCrashes: 1, due, unique: null, payload: 'null' })
 }
 
-/** Sends a flush and holds the answer against the model; the first time it also changes the model. */
+/** Sends a flush and compares the answer with the model. The first time it also changes the model. */
 export async function send(model: Model, under: StoreUnderTest, flush: ModelFlush): Promise<Iterable<JobId>> {
   const { id, jobs } = flush
   const answers = await under.store.enqueue({ id, jobs })
@@ -117,7 +117,7 @@ function change(model: Model, id: JobId, job: NewJob, outcome: 'replaced' | 'res
   const holder = model.job(id)
   if (outcome === 'replaced') {
     holder.facts = { ...job, id }
-    // Another input: nobody has tried it yet.
+    // The input is new, so it has no attempts yet.
     Object.assign(holder, {
       attempt: 0,
       crashes: 0,
@@ -143,12 +143,12 @@ const enqueue = command({
       first: null,
     }
     model.flushes.push(flush)
-    // What the caller does not know of, it will repeat; the model knows it anyway.
+    // The caller will repeat a flush without an answer. The model knows it already.
     return lost === 'lostRequest' ? [] : send(model, under, flush)
   },
 })
 
-/** Within the time for which flushes are remembered. */
+/** Repeats a flush while the store still remembers it. */
 function repeatable(model: Model): ModelFlush[] {
   return model.flushes.filter(
     ({ first }) => first === null || model.now - first.at < FLUSH_MEMORY_MS - HALF_MS,

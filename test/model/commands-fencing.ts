@@ -1,4 +1,4 @@
-/** Settles of the model test that should not be: repeated, crossing, stale, foreign or nonsensical. */
+/** Wrong settles in the model test: repeated, concurrent, stale, foreign or nonsensical. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { Token } from '../../src/job/ids.ts'
@@ -17,7 +17,7 @@ const repeatSettle = command({
   },
 })
 
-/** Any lease that ever was, by its own worker, dead or alive: the zombie's settle. */
+/** A zombie's settle: any past lease, by its own worker, dead or alive. */
 const zombieSettle = command({
   name: 'zombieSettle',
   params: fc.record({ which: choice, position: fc.nat({ max: 4 }), settlement }),
@@ -59,7 +59,7 @@ const nonsenseSettle = command({
   },
 })
 
-/** Several settles of one position on their way at once: whoever is first wins, and there is one. */
+/** Several concurrent settles of one position: exactly one wins. */
 const crossingSettles = command({
   name: 'crossingSettles',
   params: fc.record({

@@ -1,4 +1,4 @@
-/** Schedules of the model test: slots are fired by several at once, late and twice, and count once. */
+/** Schedules in the model test: ticks are fired concurrently, late and twice, and count once. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { StoredSchedule } from '../../src/stores/store.ts'
@@ -21,7 +21,7 @@ const put = command({
 const remove = command({
   name: 'remove',
   params: fc.record({ id }),
-  // Whether a schedule that is made anew knows the slots of its namesake is not said, so none is.
+  // The contract does not say whether a recreated schedule remembers its ticks, so names are not reused.
   when: (model, params) => (model.schedules.get(params.id)?.lastSlot ?? null) === null,
   run: async (model, under, params) => {
     assert.equal(await under.store.schedules.remove(params.id), model.schedules.delete(params.id))

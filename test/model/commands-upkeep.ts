@@ -1,4 +1,4 @@
-/** Upkeep of the model test: time passes, and promote, rescue, prune and lead do their part. */
+/** Upkeep in the model test: time passes, and promote, rescue, prune and lead run. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { JobId, WorkerId } from '../../src/job/ids.ts'
@@ -8,7 +8,7 @@ import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import type { RescuedJob } from '../../src/stores/store.ts'
 import { choice, command, HALF_MS, lastsMs, MINUTE_MS, often, pick, type Command } from './command.ts'
 import { beat, running } from './commands-worker.ts'
-import { near, sync } from './compare.ts'
+import { sameTime, sync } from './compare.ts'
 import type { Model, ModelJob } from './model.ts'
 
 async function pass(model: Model, under: StoreUnderTest, minutes: number): Promise<void> {
@@ -27,8 +27,7 @@ const advance = command({
 
 async function promoteSome(model: Model, under: StoreUnderTest, limit: number): Promise<JobId[]> {
   const { promoted, nextInMs } = await under.store.upkeep.promote(limit)
-  const due = model.inState('scheduled').filter((job) => job.dueAt <= model.now + model.toleranceMs)
-  const surely = due.filter((job) => job.dueAt <= model.now)
+  const due = model.inState('scheduled').filter((job) => job.dueAt <= model.now)
   let moved = 0
   for (const job of due) {
     const record = await under.store.admin.get(job.facts.id)
@@ -37,12 +36,16 @@ async function promoteSome(model: Model, under: StoreUnderTest, limit: number): 
     moved++
   }
   assert.equal(promoted, moved, 'it tells how many it has moved')
-  assert.ok(promoted >= Math.min(limit, surely.length), 'all that are due, up to the limit')
-  assert.ok(promoted <= limit, 'no more than the limit')
+  assert.equal(promoted, Math.min(limit, due.length), 'all that are due, up to the limit')
   const left = model.inState('scheduled').map((job) => job.dueAt)
   if (left.length === 0) assert.equal(nextInMs, null)
   else
-    near(model, Math.max(0, nextInMs ?? NaN), Math.max(0, Math.min(...left) - model.now), 'the next due time')
+    sameTime(
+      model,
+      Math.max(0, nextInMs ?? NaN),
+      Math.max(0, Math.min(...left) - model.now),
+      'the next due time',
+    )
   return due.map((job) => job.facts.id)
 }
 
@@ -97,7 +100,7 @@ const rescue = command({
   run: (model, under, { limit }) => rescueSome(model, under, limit),
 })
 
-/** What upkeep does all day: without it, few jobs would ever come back from a crash. */
+/** The usual upkeep. Without it, few jobs would come back from a crash. */
 const tick = command({
   name: 'tick',
   params: fc.record({ minutes: fc.integer({ min: 1, max: 6 }), beats: fc.boolean() }),
@@ -112,7 +115,7 @@ const tick = command({
   },
 })
 
-/** What a worker holds, in the order in which it starts it. */
+/** The jobs that a worker holds, in the order in which it starts them. */
 function openInOrder(model: Model, worker: WorkerId): JobId[] {
   return model
     .openLeases(worker)

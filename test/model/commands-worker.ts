@@ -1,4 +1,4 @@
-/** Workers of the model test: they come, claim, settle, beat, go, and sometimes just stop. */
+/** Workers in the model test: they register, claim, settle, send heartbeats, retire, and sometimes crash. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { JobId, Token, WorkerId } from '../../src/job/ids.ts'
@@ -6,11 +6,11 @@ import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import type { ClaimRequest, CycleRequest, Lease, SettleRequest } from '../../src/stores/store.ts'
 import { choice, command, fault, HALF_MS, MINUTE_MS, often, pick, type Command } from './command.ts'
 import { QUEUES } from './commands-enqueue.ts'
-import { near } from './compare.ts'
+import { sameTime } from './compare.ts'
 import { claimedOf, type Model, type ModelJob, type ModelWorker } from './model.ts'
 import { attemptRecord, settlement } from './settlements.ts'
 
-/** Workers whose process still runs; the store may have given some of them up. */
+/** Workers whose process still runs. The store may have given up on some of them. */
 export function running(model: Model): ModelWorker[] {
   return model.workers.filter((worker) => !worker.stopped)
 }
@@ -66,7 +66,7 @@ const crash = command({
 
 // ── cycle ────────────────────────────────────────────────────────────────────
 
-/** Makes the call and holds every part of the answer against the model. */
+/** Makes the call and compares every part of the answer with the model. */
 export async function cycle(
   model: Model,
   under: StoreUnderTest,
@@ -102,7 +102,7 @@ function checkClaim(model: Model, { queue, limit, suspects }: ClaimRequest, leas
   for (const lease of leases) {
     assert.equal(lease.queue, queue)
     assert.ok(lease.jobs.length > 0, 'a lease holds something')
-    near(model, lease.claimedAt, model.now, 'claimedAt')
+    sameTime(model, lease.claimedAt, model.now, 'claimedAt')
     model.sawTime(lease.claimedAt)
     for (const claimed of lease.jobs) {
       const job = model.job(claimed.id)
@@ -170,14 +170,14 @@ const cycleCommand = command({
       const { keepRecords, ...facts } = record
       return [{ ...at, settlement, runMs, record: { ...facts, worker }, keepRecords }]
     })
-    // The caller repeats what it got no answer for, so the repeat is the same to the letter.
+    // The caller repeats a call without an answer exactly as it was.
     model.oldSettles.push(...settle.map((request) => ({ worker, request })))
     if (lost === 'lostRequest') return []
     return cycle(model, under, { worker, settle, claim }, lost !== 'lostReply')
   },
 })
 
-/** One heartbeat; a worker that hears that it is not alive stops, as a real one does. */
+/** One heartbeat. A worker that learns that it is dead stops, like a real one. */
 export async function beat(
   model: Model,
   under: StoreUnderTest,
@@ -187,7 +187,7 @@ export async function beat(
 ): Promise<JobId[]> {
   const mine = model.openLeases(worker.id)
   const lost = worker.registered ? mine.filter((lease) => !lease.known) : []
-  // Leases of others and tokens that are over must be left alone.
+  // Leases of other workers and old tokens must be left alone.
   const others = foreign ? model.leases.filter((lease) => lease.worker !== worker.id) : []
   const strangers = [...lost, ...others].map((lease) => lease.token)
   const { hears = false, ...raised } = tells

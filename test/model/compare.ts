@@ -1,4 +1,4 @@
-/** Holds the store against the model: single records after each command, everything now and then. */
+/** Compares the store with the model: single records after each command, everything from time to time. */
 import assert from 'node:assert/strict'
 import type { JobId } from '../../src/job/ids.ts'
 import type { JobRecord } from '../../src/job/record.ts'
@@ -8,14 +8,14 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Store } from '../../src/stores/store.ts'
 import { claimedOf, type Model, type ModelJob } from './model.ts'
 
-export function near(model: Model, actual: number, expected: number, what: string): void {
+export function sameTime(model: Model, actual: number, expected: number, what: string): void {
   assert.ok(
-    Math.abs(actual - expected) <= model.toleranceMs,
+    actual === expected,
     `${what} is ${actual - model.now} ms from now, not ${expected - model.now} ms`,
   )
 }
 
-/** Reads the jobs, checks each against the model and goes on with the store's choice where it has one. */
+/** Compares each job with the model. If the contract leaves a choice, the model adopts the store's. */
 export async function sync(model: Model, under: StoreUnderTest, ids: Iterable<JobId>): Promise<void> {
   for (const id of new Set(ids)) {
     const record = await under.store.admin.get(id)
@@ -27,7 +27,7 @@ export async function sync(model: Model, under: StoreUnderTest, ids: Iterable<Jo
 
 function matchRecord(model: Model, job: ModelJob, record: JobRecord): void {
   adoptLoose(job, record)
-  adoptTimes(model, job, record)
+  checkTimes(model, job, record)
   assert.deepEqual(record, expectedRecord(job), `the record of job ${job.facts.id}`)
 }
 
@@ -40,14 +40,13 @@ function adoptLoose(job: ModelJob, record: JobRecord): void {
   job.loose = {}
 }
 
-/** Times that the store set by its own clock; equal to the model's where the clock is virtual. */
-function adoptTimes(model: Model, job: ModelJob, record: JobRecord): void {
-  near(model, record.createdAt, job.createdAt, 'createdAt')
-  job.createdAt = record.createdAt
-  if (job.dueBetween === null) near(model, record.dueAt, job.dueAt, 'dueAt')
+/** Times set by the store's clock, which stands still as the model's does. Only a due time may be left to chance. */
+function checkTimes(model: Model, job: ModelJob, record: JobRecord): void {
+  sameTime(model, record.createdAt, job.createdAt, 'createdAt')
+  if (job.dueBetween === null) sameTime(model, record.dueAt, job.dueAt, 'dueAt')
   else {
     const [low, high] = job.dueBetween
-    const fits = record.dueAt >= low - model.toleranceMs && record.dueAt <= high + model.toleranceMs
+    const fits = record.dueAt >= low && record.dueAt <= high
     assert.ok(fits, `the due time is ${record.dueAt - low} ms after the earliest of ${high - low} ms`)
   }
   job.dueAt = record.dueAt
@@ -55,11 +54,11 @@ function adoptTimes(model: Model, job: ModelJob, record: JobRecord): void {
   job.attempts = job.attempts.map((attempt, index) => {
     const durationMs = record.attempts[index]?.durationMs
     if (attempt.outcome !== 'crashed' || durationMs === undefined) return attempt
-    near(model, durationMs, attempt.durationMs, 'the duration of a crashed attempt')
+    sameTime(model, durationMs, attempt.durationMs, 'the duration of a crashed attempt')
     return { ...attempt, durationMs }
   })
   if ('finishedAt' in record && 'finishedAt' in expectedRecord(job)) {
-    near(model, record.finishedAt, job.finishedAt, 'finishedAt')
+    sameTime(model, record.finishedAt, job.finishedAt, 'finishedAt')
     job.finishedAt = record.finishedAt
     model.sawTime(record.finishedAt)
   }
@@ -129,7 +128,7 @@ async function compareQueues(model: Model, under: StoreUnderTest): Promise<void>
   }
 }
 
-/** What living workers are told that they hold. For the end of a run: it renews every lease. */
+/** The leases that living workers are told they hold. Only at the end of a run, because it renews every lease. */
 export async function compareTokens(model: Model, under: StoreUnderTest): Promise<void> {
   for (const worker of model.workers) {
     if (worker.stopped || !worker.registered) continue

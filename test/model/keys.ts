@@ -1,4 +1,4 @@
-/** Unique keys in the model: who must hold a key, and who may where the contract leaves it open. */
+/** Unique keys in the model: which job must hold a key, and which may if the contract leaves it open. */
 import type { JobId } from '../../src/job/ids.ts'
 import type { NewJob } from '../../src/job/record.ts'
 import { isFinal, isWaiting, type JobState } from '../../src/job/states.ts'
@@ -13,7 +13,7 @@ interface World {
 interface Holder {
   readonly id: JobId
   readonly rule: UniqueClaim['hold']
-  /** For a key held for a time: held surely until the one, free surely from the other. */
+  /** For a key held for a time: certainly held until the first, certainly free from the second. */
   readonly heldUntil: number
   readonly freeFrom: number
   /** Held while ready: claimed since, so that a return to the queue may or may not take it again. */

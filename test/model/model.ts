@@ -1,9 +1,9 @@
 /**
- * What a store should be doing, as plainly as it can be written down: lists that are searched from end to end, and
- * rules taken from the comments of `store.ts`. It shares no code with any store, so that they cannot agree on a mistake.
+ * What a store should do, in the simplest form: lists that are searched from end to end, and rules taken from the comments
+ * of `store.ts`. It shares no code with any store, so they cannot agree on a mistake.
  *
- * Where the contract leaves a choice (`loose`), the model lists what is allowed, checks the store against it, and goes
- * on with the store's choice.
+ * If the contract leaves a choice (`loose`), the model lists the allowed outcomes, checks that the store chose one of them,
+ * and adopts it.
  */
 import assert from 'node:assert/strict'
 import type { AttemptError } from '../../src/job/failure.ts'
@@ -93,14 +93,11 @@ export interface OldSettle {
 }
 
 export interface ModelOptions {
-  readonly toleranceMs?: number
   readonly startsByQueue?: boolean
 }
 
 export class Model {
   now: number
-  /** How far the store's clock may run on by itself in one run: not at all where it is virtual. */
-  readonly toleranceMs: number
   readonly ids: Ids
   readonly jobs = new Map<JobId, ModelJob>()
   /** Ids that must read as null: pruned, discarded, or never written because a key was held. */
@@ -119,9 +116,8 @@ export class Model {
   /** Whether the order of starts is counted queue by queue: then more jobs of a lost worker can have been running. */
   readonly startsByQueue: boolean
 
-  constructor(startMs: number, { toleranceMs = 0, startsByQueue = false }: ModelOptions = {}) {
+  constructor(startMs: number, { startsByQueue = false }: ModelOptions = {}) {
     this.now = startMs
-    this.toleranceMs = toleranceMs
     this.startsByQueue = startsByQueue
     this.ids = makeIds({ now: () => this.now }, seededRandom(7))
     this.keys = new ModelKeys(this)

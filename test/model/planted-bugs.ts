@@ -1,6 +1,6 @@
 /**
- * Stores with one small bug each, of the kinds that have cost people their jobs. A model test that lets one of them
- * pass proves nothing about the stores that it lets pass.
+ * Stores with one small bug each, of the kinds that lose jobs in practice. If the model test passed one of them, its other
+ * passes would prove nothing.
  */
 import type { FlushId, JobId, Token, WorkerId } from '../../src/job/ids.ts'
 import { makeIds } from '../../src/job/ids.ts'

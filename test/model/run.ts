@@ -24,8 +24,6 @@ export interface ModelTestOptions {
   readonly seed?: number
   /** @default 200 */
   readonly maxCommands?: number
-  /** How far the store's clock may run on by itself during one run. @default 0, for a virtual clock */
-  readonly toleranceMs?: number
   /** Whether the store counts the order of starts queue by queue. @default false */
   readonly startsByQueue?: boolean
   /** Whether a failure is reduced to the fewest commands. @default true */
@@ -44,7 +42,7 @@ const COMMANDS = [
   ...scheduleCommands,
 ]
 
-/** Rejects with the seed and the shrunk commands where the store and the model part. */
+/** Rejects with the seed and the shrunk commands if the store and the model differ. */
 export async function runModelTest(
   open: () => Promise<StoreUnderTest>,
   options: ModelTestOptions,
@@ -53,14 +51,13 @@ export async function runModelTest(
     numRuns,
     seed = systemRandom.uint32() | 0,
     maxCommands = 200,
-    toleranceMs = 0,
     startsByQueue = false,
     shrink = true,
   } = options
   const property = fc.asyncProperty(fc.commands(COMMANDS, { maxCommands, size: 'max' }), async (commands) => {
     const under = await open()
     try {
-      const model = await start(under, { toleranceMs, startsByQueue })
+      const model = await start(under, { startsByQueue })
       await fc.asyncModelRun(() => ({ model, real: under }), commands)
       await compareAll(model, under)
       await compareTokens(model, under)

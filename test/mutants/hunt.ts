@@ -1,13 +1,13 @@
-/** Runs the tests that must notice a mutant, on a store that has it, and tells which did. */
+/** Runs the tests that must notice a mutant on a store that has it, and reports which did. */
 import { storeConformance, type StoreUnderTest } from '../../src/stores/conformance/index.ts'
 import { runModelTest } from '../model/run.ts'
 import { MODEL, plant, type EditText, type TextMutant } from './mutant.ts'
 
 /** A kind of store, opened with its texts edited. */
 export interface MutantSite {
-  /** A fresh store, empty and opened; its clock stands still for the model test. */
+  /** A fresh store, empty and opened. For the model test its clock is frozen. */
   open(edit: EditText, frozen: boolean): Promise<StoreUnderTest>
-  /** Has the server parse every text; fails if it refuses one. */
+  /** Makes the server parse every text. Fails if it refuses one. */
   load(edit: EditText): Promise<void>
   /** Tests of this kind of store beside the conformance suite, by title. */
   tests(edit: EditText): Readonly<Record<string, () => Promise<void>>>
@@ -18,7 +18,7 @@ export interface MutantSite {
 export interface Hunted {
   readonly title: string
   readonly ms: number
-  /** What the test said; null where it did not notice. */
+  /** The error of the test, or null if it did not notice. */
   readonly caught: string | null
 }
 
@@ -43,8 +43,7 @@ export function testsOn(site: MutantSite, edit: EditText): ReadonlyMap<string, (
 }
 
 /**
- * `titles`: which tests to run. A mutant whose text the server does not accept proves nothing, because every test fails on it:
- * it is an error.
+ * `titles`: which tests to run. A mutant that the server refuses to load is an error, because every test would fail on it.
  */
 export async function hunt(
   mutant: TextMutant,
@@ -73,7 +72,7 @@ export async function hunt(
 
 function explain(mutant: TextMutant, error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  // A mutant that does not fit its file is no test that failed.
+  // A mutant that does not fit its file is an error, not a failed test.
   if (error.message.startsWith('mutant "')) throw error
   const broken = causesOf(error).find(isBrokenText)
   if (broken !== undefined)

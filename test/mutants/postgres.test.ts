@@ -1,4 +1,4 @@
-/** Every mutant of the SQL is noticed by the tests that it names, and they pass without it. */
+/** The tests that a mutant of the SQL names fail with it and pass without it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../support/servers/database.ts'
 import { BUDGET_MS, hunt, testsOn } from './hunt.ts'

@@ -131,9 +131,12 @@ export function checkLength(source: Source): string[] {
     : []
 }
 
+const POLLERS: ReadonlySet<string> = new Set(['vi.waitFor', 'vi.waitUntil', 'expect.poll'])
+
 /**
- * A test awaits a fact or advances a virtual clock. `clock.sleep(1000)` passes, since a test's clock is
- * virtual; the system's clock, a bare sleep(1000) and every setTimeout do not.
+ * A test awaits a fact or advances a virtual clock. `clock.sleep(1000)` passes, since a test's clock is virtual; the
+ * system's clock, a bare sleep(1000) and every setTimeout do not. Nor do vitest's pollers: what a listener hears is
+ * awaited with `Signal`, and what only another process knows with `until` or `eventually`.
  */
 export function checkSleeps(source: Source): string[] {
   const found: string[] = []
@@ -150,6 +153,8 @@ export function checkSleeps(source: Source): string[] {
           ? [callee.property.name, callee.object]
           : [callee.type === 'Identifier' ? callee.name : '', undefined]
       if (name === 'setTimeout') report(start, 'calls setTimeout')
+      if (object?.type === 'Identifier' && POLLERS.has(`${object.name}.${name}`))
+        report(start, `calls ${object.name}.${name}`)
       if (name !== 'sleep' || first?.type !== 'Literal' || typeof first.value !== 'number') return
       const isRealClock = object?.type === 'Identifier' && /system|real/i.test(object.name)
       if (object === undefined || isRealClock) report(start, `sleeps for ${first.value} ms`)

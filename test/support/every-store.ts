@@ -1,4 +1,4 @@
-/** Every kind of store, opened for real, for tests that say the same of all of them. */
+/** Every kind of store, on a real server or file, for tests that all of them have to pass. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { freshDatabase, sharedPostgres, type Database } from './servers/database
 import { freshPrefix, redisMissing, sharedRedis } from './servers/redis.ts'
 import { startRedisCluster } from './servers/redis-cluster.ts'
 
-/** A store as several processes share it. */
+/** A store that several processes share. */
 export interface Fleet {
   connect(): Store
   close(): Promise<void>
@@ -21,7 +21,7 @@ interface StoreKind {
   readonly name: string
   readonly missing?: () => string
   readonly transactions: boolean
-  /** What each process of a fleet opens; where one process has the store alone, they share it. */
+  /** Each process connects on its own. The processes of the in-memory store share one instance. */
   readonly start: () => Promise<Fleet>
 }
 
@@ -66,14 +66,14 @@ export const EVERY_STORE: readonly StoreKind[] = [
   },
 ]
 
-/** Test servers run without an append-only file, which is worth a notice everywhere else. */
+/** Silent, because test servers run without an append-only file, which emits a notice. */
 const onNotice = (): void => undefined
 
 function shared(store: Store): Fleet {
   return { connect: () => ({ ...store, close: () => Promise.resolve() }), close: () => store.close() }
 }
 
-/** Opens it beyond the deadline of any call: tables are made, and a busy machine takes its time. */
+/** Opens the store once in advance, because creating its tables may take longer than the deadline of a call. */
 export async function startFleet(start: StoreKind['start']): Promise<Fleet> {
   const fleet = await start()
   const store = fleet.connect()

@@ -1,4 +1,4 @@
-/** SQL stores for tests: each in a schema of its own, with a clock that can be moved on. */
+/** SQL stores for tests, each in its own schema and with a clock that can be advanced. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
@@ -12,7 +12,7 @@ import { systemClock } from '../../src/std/clock.ts'
 import { systemRandom } from '../../src/std/random.ts'
 
 let made = 0
-/** Making a schema takes a while: stores that follow each other on one executor use the same. */
+/** Creating a schema is slow, so consecutive stores on one executor share it. */
 const schemas = new WeakMap<Executor, string>()
 
 function schemaFor(executor: Executor): string {
@@ -31,7 +31,7 @@ const TABLES = [
   'intake',
   'payload',
   'unique_key',
-  // In the order in which a compaction locks them.
+  // In the lock order of a compaction.
   'count_change',
   'queue',
   'dead',
@@ -42,7 +42,7 @@ const TABLES = [
   'note',
 ]
 
-/** On tables with a few rows this takes a tenth of the time of a truncate, which makes new files for each index. */
+/** On small tables this takes a tenth of the time of a truncate, which creates new files for every index. */
 function emptied(names: Names): string {
   return render(TABLES.map((table) => `delete from holdfast.${table};`).join('\n'), names)
 }
@@ -50,13 +50,13 @@ function emptied(names: Names): string {
 export interface SqlStoreSetup {
   readonly executor: Executor
   readonly prefix?: string
-  /** Whether the store's clock stands still but for `advance`, and every claim looks from the start. */
+  /** Whether the store's clock only moves by `advance`, and every claim scans from the start. */
   readonly frozen?: boolean
-  /** Whether a recount at the close must find nothing wrong. @default true, unless `edit` plants a bug */
+  /** Whether to recount at the close and fail on errors. @default true, unless `edit` plants a bug */
   readonly audited?: boolean
-  /** Whether the executor is closed with the store; else it is lent, and the schema is emptied for the next one. */
+  /** Whether to close the executor with the store. If not, the schema is emptied for the next store. */
   readonly own?: boolean
-  /** Changes the SQL of a schema that is made for this store alone. */
+  /** Changes the SQL of the schema, which is created for this store alone. */
   readonly edit?: EditSql
 }
 
@@ -107,7 +107,7 @@ export async function openSqlStore({
 
 const AUDIT = readFileSync(new URL('servers/postgres-audit.sql', import.meta.url), 'utf8')
 
-/** What a recount finds wrong with a store, in words. */
+/** The errors that a recount finds in a store, in words. */
 async function audit(executor: Executor, names: Names): Promise<string[]> {
   const statement = { name: `audit ${names.schema}.${names.prefix}`, text: render(AUDIT, names) }
   return (await executor.query<{ wrong: string }>(statement, [])).map(({ wrong }) => wrong)

@@ -1,4 +1,4 @@
-/** Databases of a caller's own, in each SQLite library, with a store in them: for tests. */
+/** Databases of a caller, in each SQLite library, that contain a store. */
 import { DatabaseSync } from '@photostructure/sqlite'
 import Database from 'better-sqlite3'
 import assert from 'node:assert/strict'
@@ -10,7 +10,7 @@ import { storeInDatabase } from '../../src/stores/sqlite/caller/caller-store.ts'
 import { adapt, type SqliteDatabase } from '../../src/stores/sqlite/caller/handle.ts'
 import { SharedClock } from '../../src/stores/sqlite/thread/shared-clock.ts'
 
-/** What tests do with a handle, whichever library it is of. */
+/** What tests do with a handle, whatever its library. */
 export interface TestHandle extends SqliteDatabase {
   prepare(sql: string): {
     all(...values: unknown[]): unknown[]
@@ -51,7 +51,7 @@ export class SqliteFolder {
     rmSync(this.path, { recursive: true, force: true })
   }
 
-  /** A store in a database of its own, audited at its end. */
+  /** A store in its own database, audited at the end. */
   async store(library: SqliteLibrary, maxLook?: number): Promise<StoreUnderTest> {
     const clock = new SharedClock()
     const database = this.open(library)
@@ -71,7 +71,7 @@ export class SqliteFolder {
   }
 }
 
-/** What a recount of the store finds wrong. */
+/** The errors that a recount of the store finds. */
 export function audit(database: SqliteDatabase, prefix = 'holdfast_'): unknown[] {
   return adapt(database).prepare(AUDIT.replaceAll('holdfast_', prefix)).all()
 }

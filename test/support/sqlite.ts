@@ -1,4 +1,4 @@
-/** Embedded stores for tests: each with a clock that can be moved on, and audited at its end. */
+/** Embedded stores for tests, each with a clock that can be advanced and an audit at the end. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,9 +12,9 @@ import { SharedClock } from '../../src/stores/sqlite/thread/shared-clock.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 export interface SqliteSetup {
-  /** Whether the stores' clock stands still but for `advance`. */
+  /** Whether the stores' clock only moves by `advance`. */
   readonly frozen?: boolean
-  /** Maximum number of jobs that one list looks at. */
+  /** Maximum number of jobs that one list examines. */
   readonly maxLook?: number
   /** Changes the SQL of the store. */
   readonly edit?: (file: string, text: string) => string
@@ -23,7 +23,7 @@ export interface SqliteSetup {
 const FROZEN_MS = Date.UTC(2030, 0, 1)
 const AUDIT = readFileSync(new URL('sqlite-audit.sql', import.meta.url), 'utf8')
 
-/** One database and one thread for many tests, which start with empty tables: a thread takes a while to start. */
+/** One database and one thread for many tests, because a thread is slow to start. Every test starts with empty tables. */
 export class SqliteBench {
   readonly #folder = mkdtempSync(join(tmpdir(), 'holdfast-sqlite-'))
   readonly #clock = new SharedClock()
@@ -77,7 +77,7 @@ export class SqliteBench {
   }
 }
 
-/** The store, but for its end: each test closes what it was lent. */
+/** The store without its close, because every test closes its store. */
 function lent(store: Store): Store {
   let isClosed = false
   const refused = (): Promise<never> =>

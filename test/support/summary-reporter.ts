@@ -1,9 +1,8 @@
 import type { Reporter, TestModule, TestRunEndReason, SerializedError, Vitest } from 'vitest/node'
 
 /**
- * Prints `N passed, N failed` (and `, N skipped` if any) alone on the very last line of a run, for whoever
- * reads a log from its end. A file that does not load and an error outside of any test count as failed:
- * neither leaves a failed test behind, and "0 failed" would be a lie.
+ * Prints `N passed, N failed` (and `, N skipped` if any) alone on the last line of a run. A file that does not load and an
+ * error outside of any test count as failed: they leave no failed test, and "0 failed" would be wrong.
  */
 export class SummaryReporter implements Reporter {
   #watching = false
@@ -19,7 +18,7 @@ export class SummaryReporter implements Reporter {
   ): void {
     const line = summarize(modules, unhandled.length)
     if (this.#watching) console.log(line)
-    // At exit, since the other reporters and the close of the pool may still print after this hook.
+    // At exit, because other reporters and the shutdown of the pool may still print after this hook.
     else process.once('exit', () => console.log(line))
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A fleet in virtual time: one in-memory store, one clock, and any number of processes, each a holdfast() of its own
- * behind a line to the store that can break in every way a network can. Nothing is mocked: the store is the real one,
- * faults only come between it and its caller. At the end of each test everything is closed, and no timer may be left.
+ * A fleet in virtual time: one in-memory store, one clock, and any number of processes. Each process is its own holdfast()
+ * with a connection to the store that can break in every way a network can. Nothing is mocked: the store is the real one,
+ * and faults only occur between it and its caller. At the end of each test everything is closed, and no timer may be left.
  */
 import { expect, onTestFinished } from 'vitest'
 import type { QueueConfig } from '../../src/core/settings.ts'

@@ -1,4 +1,4 @@
-/** The zone data of this machine (TZif files), read without any library: the oracle for what local time is when. */
+/** The zone data of this machine (TZif files), read without a library: the oracle for local times. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -9,11 +9,11 @@ export interface Transition {
 }
 
 const FOLDER = '/usr/share/zoneinfo'
-/** Other trees of the same zones, and files that are no zones. */
+/** Copies of the same zones, and files that are not zones. */
 const OTHERS =
   /^(posix|right|Etc\/Unknown|.*\.(tab|zi|list|leapseconds)|leap.*|posixrules|localtime|Factory|\+VERSION|SECURITY)/
 
-/** Empty where this machine has none, or only such as tell no transitions of the future. */
+/** Empty if this machine has no zone data, or only data without future transitions. */
 export function zoneNames(): readonly string[] {
   if (!existsSync(FOLDER)) return []
   const names = filesIn('').filter((name) => !OTHERS.test(name))
@@ -28,11 +28,11 @@ function filesIn(folder: string): string[] {
   })
 }
 
-/** All changes of the offset, in order; RFC 8536. */
+/** All changes of the offset, in order (RFC 8536). */
 export function transitionsOf(zone: string): readonly Transition[] {
   const data = readFileSync(join(FOLDER, zone))
   if (data.toString('latin1', 0, 4) !== 'TZif') return []
-  // The second block has times of 64 bits; the first is as long as its header says.
+  // The second block has 64-bit times. The header of the first block gives its length.
   const first = header(data, 0)
   const start = 44 + first.times * 5 + first.types * 6 + first.chars + first.leaps * 8 + first.std + first.ut
   const { times, types } = header(data, start)

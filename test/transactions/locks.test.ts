@@ -5,6 +5,7 @@ import { postgresStore } from 'holdfast/postgres'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { withClient } from '../support/servers/client.ts'
 import { freshDatabase, sharedPostgres, type Database } from '../support/servers/database.ts'
+import { until } from '../support/until.ts'
 import { deferred, thrownBy } from '../support/virtual.ts'
 
 let database: Database
@@ -176,14 +177,10 @@ describe('the first enqueue of a program, in a transaction', () => {
   })
 })
 
-/** Resolves when some session waits for a lock. */
+/** Resolves when a session waits for a lock. */
 async function waitsForLock({ url }: Database): Promise<void> {
-  await withClient(url, async (own) => {
-    for (;;) {
-      const { rows } = await own.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      if (rows.length > 0) return
-    }
-  })
+  const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  await withClient(url, (own) =>
+    until('a session to wait for a lock', async () => (await own.query(waiting)).rows.length > 0),
+  )
 }

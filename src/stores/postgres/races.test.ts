@@ -2,6 +2,7 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../test/support/servers/database.ts'
+import { until } from '../../../test/support/until.ts'
 import { withDeadline } from '../../std/deadline.ts'
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
@@ -47,17 +48,10 @@ beforeEach(async () => {
 
 afterEach(() => other.end())
 
-/** Resolves when so many sessions wait for a lock. */
+/** Resolves when at least this many sessions wait for a lock. */
 async function waiting(count: number): Promise<void> {
-  const look = async (): Promise<void> => {
-    for (;;) {
-      const { rows } = await other.query(
-        `select distinct pid from pg_locks where not granted and pid <> pg_backend_pid()`,
-      )
-      if (rows.length >= count) return
-    }
-  }
-  await withDeadline(systemClock, 10_000, look(), () => new Error('nobody waited'))
+  const locks = `select distinct pid from pg_locks where not granted and pid <> pg_backend_pid()`
+  await until('sessions to wait', async () => (await other.query(locks)).rows.length >= count)
 }
 
 describe('a unique key', () => {

@@ -5,7 +5,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../test/support/servers/database.ts'
-import { withDeadline } from '../../std/deadline.ts'
+import { until } from '../../../test/support/until.ts'
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
 import { newFlushId, newJob, uniqueWhile } from '../conformance/support.ts'
@@ -34,14 +34,10 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Resolves when somebody waits for a lock that the claim holds. */
+/** Resolves when a session waits for a lock that the claim holds. */
 async function somebodyWaits(): Promise<void> {
-  for (;;) {
-    const { rows } = await claim.query(
-      `select from pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid))`,
-    )
-    if (rows.length > 0) return
-  }
+  const blocked = `select from pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid))`
+  await until('the enqueue to wait', async () => (await claim.query(blocked)).rows.length > 0)
 }
 
 test.for(['replace', 'reschedule', 'ignore'] as const)(
@@ -54,7 +50,7 @@ test.for(['replace', 'reschedule', 'ignore'] as const)(
     await claim.query('select from holdfast.ready where id = $1 for update', [first.id])
     const second = newJob({ unique, payload: '"new"' })
     const answer = store.enqueue({ id: newFlushId(), jobs: [second] })
-    await withDeadline(systemClock, 10_000, somebodyWaits(), () => new Error('the enqueue did not wait'))
+    await somebodyWaits()
     await claim.query('delete from holdfast.ready where id = $1', [first.id])
     await claim.query('delete from holdfast.unique_key where job = $1', [first.id])
     await claim.query('commit')

@@ -1,9 +1,10 @@
-/** What is looked at before a Redis is used. */
+/** The checks of a Redis before it is used. */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
 import { redisMissing } from '../../../test/support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
+import { eventually } from '../../../test/support/until.ts'
 import { newFlushId, newJobs } from '../conformance/support.ts'
 import { checkServer } from './boot.ts'
 import type { Executor } from './executor.ts'
@@ -25,7 +26,7 @@ async function open(server: RedisServer, options: Partial<RedisStoreOptions> = {
   return { notices, error }
 }
 
-/** An executor whose INFO says so. */
+/** An executor whose INFO has these lines. */
 function saying(...lines: string[]): Executor {
   return {
     command: () => Promise.resolve(lines.join('\r\n')),
@@ -53,14 +54,14 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     expect(allowed.notices).toEqual([expect.stringContaining('jobs can be lost')])
   })
 
-  test('without an append-only file is taken, with one notice', async () => {
+  test('without an append-only file is accepted, with one notice', async () => {
     await using server = await startRedis()
     const { notices, error } = await open(server)
     expect(error).toBeUndefined()
     expect(notices).toEqual([expect.stringContaining('append-only')])
   })
 
-  test('that keeps everything is taken without a word', async () => {
+  test('that keeps everything is accepted without a notice', async () => {
     await using server = await startRedis({ settings: { appendonly: 'yes' } })
     expect(await open(server)).toEqual({ notices: [], error: undefined })
   })
@@ -73,7 +74,7 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     })
   })
 
-  test('that forbids INFO is taken, with a notice', async () => {
+  test('that forbids INFO is accepted, with a notice', async () => {
     await using server = await startRedis()
     const redis = new Redis(server.url)
     await redis.acl('SETUSER', 'app', 'on', '>pw', '~*', '&*', '+@all', '-info')
@@ -84,7 +85,7 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     expect(notices).toEqual([expect.stringContaining('INFO is forbidden')])
   })
 
-  test('whose user may not publish takes jobs, and says no to who would listen', async () => {
+  test('whose user may not publish accepts jobs and refuses to listen', async () => {
     await using server = await startRedis()
     const redis = new Redis(server.url)
     await redis.acl('SETUSER', 'app', 'on', '>pw', '~*', 'resetchannels', '+@all')
@@ -98,7 +99,7 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     await store.close()
   })
 
-  test('whose user has the rights that the docs name does all that the store does', async () => {
+  test('whose user has the documented rights supports the whole store', async () => {
     await using server = await startRedis({ settings: { appendonly: 'yes' } })
     const redis = new Redis(server.url)
     const rights = '~holdfast:* &holdfast:wake +@all -@admin -@dangerous +info'.split(' ')
@@ -119,7 +120,7 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     await store.close()
   })
 
-  test('that asks for another password is refused for good', async () => {
+  test('that wants another password is refused for good', async () => {
     await using server = await startRedis({ settings: { requirepass: 'right' } })
     for (const connection of [{}, { password: 'wrong' }]) {
       expect((await open(server, { connection })).error).toMatchObject({
@@ -163,8 +164,8 @@ describe.skipIf(redisMissing() !== '')('the database of the URL', () => {
     await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
     redis.disconnect()
     const flush = { id: newFlushId(), jobs: newJobs(1) }
-    // The same flush until it goes through: nobody knows how soon the lost connection is noticed.
-    await vi.waitFor(() => store.enqueue(flush), { timeout: 10_000, interval: 10 })
+    // Repeat the same flush, because the lost connection is noticed some time later.
+    await eventually(() => store.enqueue(flush))
     expect((await store.admin.queues())[0]?.counts.ready).toBe(2)
     await store.close()
     expect(await keysIn(server, 0)).toBe(0)
@@ -213,7 +214,7 @@ describe('a server that says', () => {
     await expect(checkServer(facts, STRICT)).resolves.toBeUndefined()
   })
 
-  test('nothing about eviction is taken, with a notice', async () => {
+  test('nothing about eviction is accepted, with a notice', async () => {
     const onNotice = vi.fn()
     await checkServer(saying('redis_version:7.2.0'), { allowEviction: false, db: 0, onNotice })
     expect(onNotice).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('maxmemory-policy'))

@@ -1,4 +1,4 @@
-/** A write that must add an entry and finds it there: something else has written it, and the script says so. */
+/** If an entry that a script has to add already exists, the script reports that something else wrote it. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import {

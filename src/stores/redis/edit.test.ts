@@ -1,4 +1,4 @@
-/** An edit cuts the priority out of a record that it does not encode anew: whatever stands around it stays. */
+/** An edit replaces the priority inside an encoded record. Everything around it stays. */
 import { describe, expect, test } from 'vitest'
 import { openRedisStore, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
 import { Harness, MINUTE_MS, uniqueWhile, type JobParts } from '../conformance/support.ts'

@@ -1,4 +1,4 @@
-/** A Redis without memory: it takes no new jobs, and everything else goes on. */
+/** A Redis that is out of memory refuses new jobs, and everything else works. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { redisMissing } from '../../../test/support/servers/redis.ts'
@@ -21,7 +21,7 @@ import { redisStore } from './index.ts'
 const COMPLETED: Settlement = { type: 'completed', result: '"done"', resultDropped: false }
 const JOBS = 500
 
-/** A store with jobs on a server that has less memory from now on than it needs for itself. */
+/** A store with jobs, on a server whose memory limit is now below what it uses. */
 async function fullStore(server: RedisServer): Promise<{ store: Store; ids: Set<JobId>; more: Redis }> {
   const store = redisStore({ url: server.url, onNotice: () => undefined })
   await store.open()
@@ -106,7 +106,7 @@ describe.skipIf(redisMissing() !== '')('a full Redis', () => {
     const done = new Set<JobId>()
     for (let leases = await claim(store, worker); leases.length > 0; leases = await claim(store, worker)) {
       for (const lease of leases) {
-        // In halves, so that a mask is written, too.
+        // In two halves, so that a mask is written, too.
         const requests = placesOf(lease).map((one) => settleRequest(one, COMPLETED))
         for (const half of [requests.slice(0, 50), requests.slice(50)]) {
           const { settled } = await store.cycle({ worker, settle: half, claim: null })

@@ -1,4 +1,4 @@
-/** What the server remembers of the past: as long as the contract asks for, and no longer. */
+/** The server remembers the past as long as the contract requires, and no longer. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import {

@@ -1,4 +1,4 @@
-/** A Redis that forgets scripts, falls silent, is restarted, or is not there at all. */
+/** A Redis that loses its scripts, falls silent, is restarted, or is missing. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { freshPrefix, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
@@ -16,7 +16,7 @@ async function put(store: Store): Promise<void> {
   await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
 }
 
-/** Until it goes through: the server is on its way back. */
+/** Repeats the enqueue until the server is back. */
 async function putAgain(store: Store): Promise<void> {
   for (let tries = 0; ; tries++) {
     try {
@@ -29,7 +29,7 @@ async function putAgain(store: Store): Promise<void> {
 }
 
 describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
-  test('goes on when the server has forgotten the scripts', async () => {
+  test('continues after the server has lost the scripts', async () => {
     await using server = await startRedis()
     const store = storeAt(server.url)
     await store.open()
@@ -42,7 +42,7 @@ describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
     await store.close()
   })
 
-  test('fails a call at its deadline where nobody answers, and goes on over a new connection', async () => {
+  test('fails a call at its deadline if nobody answers, and continues on a new connection', async () => {
     await using proxy = await startProxy(Number(new URL(sharedRedis()).port))
     const store = storeAt(proxy.url(sharedRedis()), { commandTimeoutMs: 200 })
     await store.open()
@@ -57,7 +57,7 @@ describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
     await store.close()
   })
 
-  test('is there again after a restart of the server, with all that it has taken', async () => {
+  test('works again after a restart of the server, with every job that it had accepted', async () => {
     await using server = await startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } })
     const store = storeAt(server.url)
     await store.open()
@@ -70,7 +70,7 @@ describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
     await store.close()
   })
 
-  test('hears wake-ups again after its connection was cut', async () => {
+  test('receives wake-ups again after its connection was cut', async () => {
     await using proxy = await startProxy(Number(new URL(sharedRedis()).port))
     const prefix = freshPrefix()
     const listening = storeAt(proxy.url(sharedRedis()), { prefix })
@@ -84,7 +84,7 @@ describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
     await Promise.all([listening.close(), store.close()])
   })
 
-  test('a server that is not there is told at once, and a close has nothing to wait for', async () => {
+  test('a missing server is an error at once, and a close does not wait', async () => {
     const server = await startRedis()
     await server.dispose()
     const store = storeAt(server.url)
@@ -97,7 +97,7 @@ describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
     await expect(store.open()).rejects.toMatchObject({ code: 'HF_CLOSED' })
   })
 
-  test('a close ends although nobody answers', async () => {
+  test('a close ends even if nobody answers', async () => {
     await using proxy = await startProxy(Number(new URL(sharedRedis()).port))
     const store = storeAt(proxy.url(sharedRedis()))
     await store.open()

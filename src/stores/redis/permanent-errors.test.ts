@@ -1,26 +1,27 @@
-/** What a Redis says no to, and goes on saying no to until a person does something about it. */
+/** Errors of Redis that last until an operator acts. */
 import { Redis } from 'ioredis'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freshPrefix, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
+import { eventually } from '../../../test/support/until.ts'
 import { newFlushId, newJobs } from '../conformance/support.ts'
 import { packId } from './ids.ts'
 import { redisStore } from './index.ts'
 import { explain } from './server-errors.ts'
 
-/** A disk that takes nothing: the server may not write where it is told to. */
+/** Breaks the disk: the server may not write to its directory. */
 async function breakDisk(server: RedisServer): Promise<Redis> {
   const redis = new Redis(server.url)
   await redis.config('SET', 'dir', '/proc')
   await redis.bgsave()
-  const failed = async (): Promise<void> =>
-    expect(await redis.info('persistence')).toContain('rdb_last_bgsave_status:err')
-  await vi.waitFor(failed, { timeout: 10_000, interval: 10 })
+  await eventually(async () =>
+    expect(await redis.info('persistence')).toContain('rdb_last_bgsave_status:err'),
+  )
   return redis
 }
 
 describe.skipIf(redisMissing() !== '')('a Redis', () => {
-  test('whose disk takes nothing is full, for now', async () => {
+  test('whose disk refuses writes is full, for now', async () => {
     await using server = await startRedis({
       settings: { save: '3600 1000000', 'enable-protected-configs': 'yes' },
     })
@@ -40,7 +41,7 @@ describe.skipIf(redisMissing() !== '')('a Redis', () => {
 })
 
 describe.skipIf(redisMissing() !== '')('a script', () => {
-  test('that cannot read what something else wrote under the prefix is no outage', async () => {
+  test('that cannot read foreign data under its prefix does not look like an outage', async () => {
     const prefix = freshPrefix()
     const store = redisStore({ url: sharedRedis(), prefix, onNotice: () => undefined })
     await store.open()

@@ -32,7 +32,7 @@ describe.skipIf(redisMissing() !== '')('promotion', () => {
       newJob({
         queue: `queue-${n % QUEUES}`,
         priority: n % 3,
-        // Some at the same time: those go by id.
+        // Some have the same due time: they are ordered by id.
         due: { inMs: MINUTE_MS + Math.floor(random.float() * 500) },
       }),
     )

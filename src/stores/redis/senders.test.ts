@@ -1,4 +1,4 @@
-/** Each flush once, whatever becomes of its answer; and what the server remembers of them stays bounded. */
+/** Each flush is written once, even if its answer is lost, and the memory for this is bounded. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import {
@@ -33,7 +33,7 @@ describe.skipIf(redisMissing() !== '')('a flush on Redis', () => {
       onNotice: () => undefined,
     })
     await store.open()
-    // The scripts are known from here on, so that the next one is done in one message.
+    // From here on the server has the scripts, so that the next call is a single message.
     await store.enqueue({ id: newFlushId(), jobs: [newJob({ unique: uniqueWhile('unfinished', 'k') })] })
     await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
     const flushes = [

@@ -1,11 +1,11 @@
-/** The scenarios are only worth what their judge notices: a store that is broken on purpose is not let pass. */
+/** Proves that the judge of the fault scenarios notices bugs: it rejects a store that is broken on purpose. */
 import { describe, expect, test } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
 import { PATIENT } from '../support/fleet.ts'
 import { setStage } from './support/stage.ts'
 
-/** What is done to some of the rows on their way into a table, and which rule tells of it. */
+/** How some rows are changed on their way into a table, and the rule that reports it. */
 const BROKEN = [
   { name: 'loses jobs', table: 'ready', when: 'new.attempt = 0', change: 'return null;', rule: 'S1' },
   {

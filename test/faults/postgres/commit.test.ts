@@ -1,13 +1,13 @@
 /**
- * Exactly-once effects on a real PostgreSQL: the worker is killed (kill -9) at every step of a handler that commits, and
- * another one comes after it. However far the first one got, the effect is there once, and the job is completed.
+ * Exactly-once effects on a real PostgreSQL: a worker is killed (kill -9) at every step of a handler that commits, and
+ * another worker takes over. However far the first one got, the effect exists once and the job completes.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../support/servers/database.ts'
 import { withClient } from '../../support/servers/client.ts'
 import { Child } from '../support/child.ts'
 import { project } from '../support/project.ts'
-import { until } from '../support/until.ts'
+import { until } from '../../support/until.ts'
 
 const { write, folder } = project()
 
@@ -18,7 +18,7 @@ const STEPS = [
   'after the commit, before the return',
 ] as const
 
-/** Kills itself at its step the first time, and only then; the next worker is told no step. */
+/** Kills itself at the given step. The next worker gets no step. */
 const WORKER = `
 import { holdfast } from 'holdfast'
 import { postgresStore } from 'holdfast/postgres'
@@ -59,7 +59,7 @@ const node = (file: string, ...args: string[]): Child =>
 
 test('a worker that is killed at any step has its effect once', { timeout: 60_000 }, async () => {
   const file = write('pay.mjs', WORKER)
-  // All at once: each waits for leases to run out.
+  // Concurrent, because each waits for leases to expire.
   const effects = await Promise.all(STEPS.map((step, index) => effectsAfter(file, step, `s${index}`)))
   expect(effects).toEqual(STEPS.map(() => 1))
 })

@@ -1,18 +1,18 @@
-/** Many want the same rows at once: what the server then undoes is done again, and nobody hears of it. */
+/** Many transactions compete for the same rows. The store repeats those that the server rolls back, and no caller notices. */
 import { describe, expect, test } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { sharedPostgres } from '../../support/servers/database.ts'
 import { PATIENT, type Fleet } from '../support/fleet.ts'
-import { until } from '../support/until.ts'
+import { until } from '../../support/until.ts'
 import { setStage } from './support/stage.ts'
 
 const DEADLOCK = '40P01'
 const SOON = `deadlock_timeout = '20ms'`
-/** Nobody may see a conflict. That calls take their time on a busy machine is no conflict. */
+/** No caller may see a conflict. Long timeouts, because a slow call on a busy machine is not one. */
 const PATIENT_CALLS = { callMs: 20_000, queryTimeoutMs: 10_000 }
 const KEYS = Array.from({ length: 20 }, (_, index) => `crossed-${index}`)
 
-/** Enqueues and cancels of the same keys, each in an order of its own. */
+/** Enqueues and cancels the same keys, each call in its own order. */
 async function crossKeys(fleet: Fleet, rounds: number): Promise<void> {
   await Promise.all(
     fleet.clients.map(async (client) => {
@@ -25,8 +25,8 @@ async function crossKeys(fleet: Fleet, rounds: number): Promise<void> {
 }
 
 /**
- * Locks the same jobs against the order in which the store does: Holdfast alone does not deadlock. It is patient, so that
- * the server undoes the other side, unless that had looked for a deadlock before there was one.
+ * Locks the same jobs in the reverse order, because Holdfast alone does not deadlock. Its long deadlock timeout makes the
+ * server roll back the other side, unless that side had checked before the deadlock existed.
  */
 async function lockBackwards(url: string, rounds: number): Promise<void> {
   await withClient(url, async (client) => {
@@ -36,7 +36,7 @@ async function lockBackwards(url: string, rounds: number): Promise<void> {
       await client.query(lock).catch((error: { code?: string }) => {
         if (error.code !== DEADLOCK) throw error
       })
-      // The store repeats a call a few times: it must not meet us each time.
+      // The store repeats a call a few times. It must not run into this lock every time.
       await client.query('select pg_sleep(0.005)')
     }
   })
@@ -49,7 +49,7 @@ async function deadlocks(url: string): Promise<number> {
 }
 
 describe.concurrent('conflicts', PATIENT, () => {
-  test('that are deadlocks are got over, and nobody sees one', async (context) => {
+  test('that are deadlocks are resolved, and no caller sees one', async (context) => {
     const { fleet, database } = await setStage(context, {
       serverUrl: sharedPostgres(18),
       settings: [SOON],
@@ -65,7 +65,7 @@ describe.concurrent('conflicts', PATIENT, () => {
   })
 
   test.for(['read committed', 'repeatable read', 'serializable'])(
-    'go no other way where the database isolates by default: %s',
+    'are resolved in the same way if the default isolation level is %s',
     async (level, context) => {
       const settings = [SOON, `default_transaction_isolation = '${level}'`]
       const { fleet } = await setStage(context, { serverUrl: sharedPostgres(18), settings, ...PATIENT_CALLS })

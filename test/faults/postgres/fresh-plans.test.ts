@@ -1,10 +1,10 @@
 /**
- * The plans of the statements do not depend on statistics. On a database that was never analysed, or was analysed while it
- * was empty, the planner takes every table for tiny: a plan that reads a whole table is cheap then, is kept, and reads
- * every row ever after, dead ones too. So each statement is run early and often, while the tables are tiny. Its plans are
- * looked at when they are not, on the connection that made them: no node may touch many more rows than the statement has
- * jobs. Rare statements count as well, because hot ones call the same functions, and the plan of a function's statement is
- * kept for all of its callers.
+ * The plans of the statements must not depend on statistics. On a database that was never analysed, or was analysed while
+ * empty, the planner assumes that every table is tiny. A plan that reads a whole table is then cheap, is cached, and reads
+ * every row from then on, dead rows included. So each test first runs every statement many times while the tables are tiny.
+ * It then fills the tables and examines the cached plans, on the connection that made them: no node may touch many more
+ * rows than the statement has jobs. Rare statements are included, because hot ones call the same functions, and the plan of
+ * a statement inside a function is cached for all of its callers.
  */
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ import { freshDatabase, sharedPostgres, type Database } from '../../support/serv
 import { JOBS, Steps } from './support/fresh-steps.ts'
 import { plansDuring, scansOf, tableOf, touched } from './support/plans.ts'
 
-/** count_change and queue are read as a whole, on purpose: by the upkeep and by hf.queues() alone. */
+/** Without count_change and queue: the upkeep and hf.queues() read them as a whole, on purpose. */
 const TABLES: ReadonlySet<string> = new Set([
   'ready',
   'scheduled',
@@ -33,7 +33,7 @@ const TABLES: ReadonlySet<string> = new Set([
   'dead',
   'ended',
 ])
-/** Enough for a session to settle on a generic plan, where it is not forced to. */
+/** Enough for a session to choose a generic plan by itself. */
 const ROUNDS = 12
 /** A batch is looked up by the bounds of its ids, so each job of a statement may find some that it is not in. */
 const MOST_ROWS = 10 * JOBS
@@ -50,7 +50,7 @@ beforeEach(async () => {
   pool.on('connect', (connected) => void (client = connected))
   store = openStore(pool)
   await store.open()
-  // What the tests forbid must not be hidden by a background process that happens to come along.
+  // Autovacuum must not repair the statistics, or it would hide the plans that these tests forbid.
   const { rows } = await pool.query<{ name: string }>(
     `select oid::regclass::text as name from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'r'`,
   )
@@ -63,7 +63,7 @@ afterEach(async () => {
   await database.drop()
 })
 
-/** All of it on one connection, which keeps its plans. */
+/** Everything runs on one connection, which caches its plans. */
 function openStore(lent: pg.Pool): Store {
   const executor = pgExecutor({ pool: lent })
   const parts = { clock: systemClock, random: systemRandom }
@@ -91,7 +91,7 @@ describe.each(['never analysed', 'analysed while empty'])('on a database that wa
     if (how === 'analysed while empty') await pool.query('analyze')
     const steps = stepsOn(store, pool)
     await steps.start()
-    // The rare ones first: what they leave behind is what the others find.
+    // The rare statements first, because the others find the rows that they leave behind.
     for (let round = 0; round < ROUNDS; round++)
       for (const { run } of [...steps.rare, ...steps.hot]) await run()
     await fill()

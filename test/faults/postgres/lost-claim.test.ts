@@ -1,6 +1,6 @@
 /**
- * A server that loses a claim: claims do not wait for the disk, and the server stops where it is right after it has answered
- * one. The jobs start again under a greater token, and nobody can settle them under the old one.
+ * A server that loses a claim: claims do not wait for the disk, and the server crashes right after it has answered one.
+ * The jobs start again under a greater token, and a settle under the old token is refused.
  */
 import type { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -10,9 +10,9 @@ import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import type { Lease, SettleAnswer, Store } from '../../../src/stores/store.ts'
 import { withClient } from '../../support/servers/client.ts'
 import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
-import { until } from '../support/until.ts'
+import { until } from '../../support/until.ts'
 
-/** Any other commit in between writes the log, and then nothing is lost. */
+/** Any other commit in between flushes the log, and then nothing is lost. */
 const MOST_TRIES = 10
 
 let server: PostgresServer
@@ -22,7 +22,7 @@ const worker = newWorkerId()
 beforeAll(async () => {
   server = await startPostgres({
     version: 18,
-    // The log is not written behind the back of a commit that does not wait for it.
+    // The background writer must not flush the log for a commit that does not wait for it.
     settings: { fsync: 'off', wal_writer_delay: '10s', autovacuum: 'off' },
   })
   store = postgresStore({ url: server.url() })
@@ -88,7 +88,7 @@ test('its jobs start again under greater tokens, and a settle under the old ones
   }
 })
 
-/** A claim that is under way while others claim: it has a smaller token than they have, and commits later. */
+/** A claim that stays open while others claim: its token is smaller than theirs, and it commits later. */
 async function slowClaim(client: Client): Promise<{ token: Token; commit: () => Promise<unknown> }> {
   await client.query('begin')
   const { rows } = await client.query<{ answer: string }>(
@@ -112,7 +112,7 @@ test.each([
       const [token, durable] = await withClient(server.url(), async (client) => {
         const slow = await slowClaim(client)
         const leases = await claim()
-        // Waits for the disk, and everything that was committed before waits with it.
+        // Waits for the disk, which flushes everything that was committed before.
         await store.enqueue({ id: newFlushId(), jobs: [newJob({ queue: 'other' })] })
         await slow.commit()
         return [slow.token, leases[0]!]
@@ -124,7 +124,7 @@ test.each([
       const states = await Promise.all(jobs.map(async ({ id }) => (await store.admin.get(id))?.state))
       if (!states.includes('ready') && tries < MOST_TRIES) {
         expect(await complete([lost, durable])).toEqual(['written', 'written'])
-        // The first claim after a crash is one that others wait for.
+        // Makes the first claim after the crash, which later claims wait for.
         expect(await claim()).toEqual([])
         continue
       }

@@ -1,22 +1,22 @@
 /**
- * A server that loses a commit: the handler's transaction runs with `synchronous_commit = off`, and the server stops
- * where it is right after it has acknowledged the commit. Effect and completion are gone together, the lease is not.
+ * A server that loses a commit: the handler's transaction runs with `synchronous_commit = off`, and the server crashes
+ * right after it has acknowledged the commit. The effect and the completion are lost together; the lease is not.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { holdfast } from '../../../src/index.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { withClient } from '../../support/servers/client.ts'
 import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
-import { until } from '../support/until.ts'
+import { until } from '../../support/until.ts'
 
-/** Any other commit in between writes the log, and then nothing is lost. */
+/** Any other commit in between flushes the log, and then nothing is lost. */
 const MOST_TRIES = 10
 
 let server: PostgresServer
 beforeAll(async () => {
   server = await startPostgres({
     version: 18,
-    // The log is not written behind the back of a commit that does not wait for it.
+    // The background writer must not flush the log for a commit that does not wait for it.
     settings: { fsync: 'off', wal_writer_delay: '10s' },
   })
   await withClient(server.url(), (client) => client.query('create table effects (job uuid not null)'))
@@ -42,8 +42,8 @@ test('a job whose commit was lost runs again, and never completes without its ef
         if (before.length === 0) await tx.query('set local synchronous_commit = off')
         await tx.query('insert into effects values ($1)', [id])
       })
-      // The settle must ask a server that has crashed already. If it asks before, it is told the truth of that moment, and
-      // the job runs again only once its lease is found.
+      // The settle must reach the server after the crash. Before it, the answer would be true at that moment, and the job
+      // would run again only once its lease is found.
       if (before.length === 0) await server.restart('immediate')
     },
   })
@@ -61,7 +61,7 @@ test('a job whose commit was lost runs again, and never completes without its ef
   expect(lost).toEqual([jobs.at(-1)])
   for (const id of jobs) {
     expect(await effectsOf(id), 'its effect is there once').toBe(1)
-    // The lost attempt does not count. A crash may also lose the claim alone: then the job starts again as well.
+    // The lost attempt does not count. If the crash loses the claim alone, the job also starts again.
     expect(lost.includes(id) ? [[1, 1]] : [[1], [1, 1]]).toContainEqual(attempts.get(id))
     expect(await (await pay.get(id))?.read()).toMatchObject({ state: 'completed', attempt: 1 })
   }

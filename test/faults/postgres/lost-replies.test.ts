@@ -1,4 +1,4 @@
-/** The server has done what it was asked, and its answer is lost with the connection. Judged by the history checker. */
+/** The server executes a request, and its answer is lost with the connection. The history checker judges. */
 import { describe, expect, test, type TestContext } from 'vitest'
 import { sharedPostgres } from '../../support/servers/database.ts'
 import { PATIENT } from '../support/fleet.ts'
@@ -6,7 +6,7 @@ import { setStage, type Stage } from './support/stage.ts'
 
 const start = (context: TestContext): Promise<Stage> => setStage(context, { serverUrl: sharedPostgres(18) })
 
-/** Of the statements by this name, whoever sends them. */
+/** Loses replies to the statements of this name, from any client. */
 async function loseReplies({ fleet, proxy }: Stage, statement: string, times: number): Promise<void> {
   for (let time = 0; time < times; time++) {
     fleet.fault(`reply lost: ${statement}`)
@@ -22,17 +22,17 @@ describe.concurrent('lost answers', PATIENT, () => {
     await loseReplies(stage, 'enqueueUnique', 6)
     expect(stage.fleet.refused).toEqual([])
     const { verdict, acked } = await stage.fleet.judge()
-    // Nobody was told otherwise, so each job that was born is one that was acked.
+    // No enqueue failed, so every job in the store was acknowledged.
     expect(verdict.counted.born).toBe(acked)
     expect(verdict.counted.unknown).toBeGreaterThanOrEqual(12)
   })
 
-  test('to settles and claims write nothing twice, and what was claimed comes back', async (context) => {
+  test('to settles and claims write nothing twice, and claimed jobs come back', async (context) => {
     const stage = await start(context)
     await loseReplies(stage, 'cycle', 12)
     const { verdict, events } = await stage.fleet.judge()
     expect(verdict.counted.settlesAlready).toBeGreaterThan(0)
-    // Leases that their worker was never told of.
+    // Leases that their worker never heard of.
     expect(events.some((event) => event.type === 'move' && event.by === 'release-stranger')).toBe(true)
   })
 

@@ -46,7 +46,7 @@ storeConformance({
 })
 
 describe('a worker behind PgBouncer', () => {
-  test('says once that it hears of nothing, and finds jobs by polling', async () => {
+  test('emits one notice that no wake-ups arrive, and finds jobs by polling', async () => {
     const notices: string[] = []
     const store = postgresStore({ url: url(), onNotice: (line) => notices.push(line) })
     await using hf = holdfast({ store, logger: false })

@@ -1,8 +1,7 @@
 /**
  * The plans of the hot statements on a PostgreSQL with a million ready and a million scheduled jobs of mixed priorities, and
  * of lists on one that also has cancelled, dead, running and completed jobs: each finds its rows by an index, and touches
- * about as many as it takes. A plan that goes wrong on a large table shows
- * here, and nowhere else before production.
+ * about as many as it takes. A plan that goes wrong on a large table shows here, and nowhere else before production.
  */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -57,7 +56,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** Due over the last and the next hour, over ten priorities, as they would be. */
+/** Due times spread over the last and the next hour, with ten priorities. */
 async function fill(): Promise<void> {
   const facts = `json_build_array(id, 'job', priority, priority * 60000, 4, 3, null)`
   for (const [table, sign, columns, values] of [
@@ -98,7 +97,7 @@ async function fillOthers(): Promise<void> {
     await client.query(`vacuum analyze holdfast.${table}`)
 }
 
-/** By an index or by place, and no more rows than this in one scan. */
+/** Every scan uses an index or a tuple id, and touches no more rows than this. */
 async function looksAtMost(
   rows: number,
   text: string,
@@ -243,7 +242,7 @@ describe('with many cancelled, dead and completed jobs besides', { timeout: 60_0
     const { rows: found } = await client.query('select state from holdfast.get_job($1)', [rows[0]?.id])
     expect(found).toEqual([{ state: 'completed' }])
     await looksAtMost(1, 'select * from holdfast.get_job($1)', [rows[0]?.id], ALL)
-    // And among the leases with strays that claims above have left.
+    // The same among leases with strays, left by the claims above.
     await looksAtMost(10, 'select * from holdfast.get_job($1)', [ids.job()], ALL)
   })
 

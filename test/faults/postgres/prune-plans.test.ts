@@ -1,6 +1,6 @@
 /**
- * A prune that has nothing to delete looks at a few rows, however many finished jobs there are and whatever the planner knows
- * about them. Before PostgreSQL 18, a function in SQL is planned without the values of its parameters.
+ * A prune with nothing to delete reads only a few rows, however many finished jobs there are and whatever the planner knows
+ * about them. Before PostgreSQL 18, SQL functions are planned without the values of their parameters.
  */
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -51,7 +51,7 @@ describe.each(postgresVersions())('on PostgreSQL %s', (version) => {
     await database.drop()
   })
 
-  /** The most rows of finished jobs that one scan of a prune touches, and how many jobs it deleted. */
+  /** The largest number of finished jobs that one scan of a prune touches, and the number of jobs it deleted. */
   async function prune(...most: readonly (number | null)[]): Promise<{ rows: number; pruned: number }> {
     const before = await client.query<{ n: number }>(
       'select sum(completed + dead + cancelled)::integer as n from holdfast.queue_status',
@@ -68,7 +68,7 @@ describe.each(postgresVersions())('on PostgreSQL %s', (version) => {
     'a prune of tables that were %s touches what it deletes',
     async (how) => {
       if (how === 'analysed') await client.query('analyze')
-      // Often enough for a plan that serves all values.
+      // Often enough to get a generic plan.
       for (let round = 0; round < 7; round++) {
         expect(await prune(null, null, null)).toEqual({ rows: 0, pruned: 0 })
         const { rows, pruned } = await prune(

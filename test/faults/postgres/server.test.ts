@@ -1,9 +1,8 @@
-/** The server itself goes, refuses, or is full, and comes back. Judged by the history checker. */
+/** The server stops, becomes read-only or runs out of connections, and recovers. The history checker judges. */
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { withClient } from '../../support/servers/client.ts'
 import { startPostgres, type PostgresServer } from '../../support/servers/postgres-server.ts'
-import { until } from '../support/until.ts'
 import type { HistoryEvent } from '../../checker/history.ts'
 import { PATIENT, type Fleet } from '../support/fleet.ts'
 import { setStage, type Stage } from './support/stage.ts'
@@ -16,18 +15,18 @@ beforeAll(async () => {
   server = await startPostgres({
     version: 18,
     settings: {
-      // What is not synced survives all but a crash of the machine. What is not even written would be lost here, too.
+      // Unsynced writes survive unless the machine crashes. Commits that are not even written would be lost here, too.
       fsync: 'off',
-      // Not 'on': then claims do not wait for the log, and the judge would miss those that an immediate stop loses.
+      // With 'on', claims do not wait for the log, and the judge would miss the ones that an immediate stop loses.
       synchronous_commit: 'local',
       max_connections: String(MAX_CONNECTIONS),
-      // While it recovers it lets nobody in, not even to read.
+      // During recovery it accepts no connections, not even for reads.
       hot_standby: 'off',
     },
   })
 })
 afterAll(() => server.dispose())
-// Where a test has failed in the middle.
+// Restore the server if a test failed halfway.
 afterEach(async () => {
   if (!server.running) await server.start()
   await setReadOnly(false)
@@ -44,12 +43,12 @@ async function setReadOnly(on: boolean): Promise<void> {
   await run('select pg_reload_conf()')
 }
 
-/** While the store is away, an enqueue fails at its deadline, and says why. */
+/** While the store is down, an enqueue fails at its deadline, with the reason. */
 async function expectEnqueuesToFail(fleet: Fleet): Promise<void> {
   expect(await fleet.enqueueInVain()).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
 }
 
-/** From when the store is back: everybody is at work again in time, and nothing was lost. */
+/** After the store is back, every worker claims again in time and nothing was lost. */
 async function expectRecovery(fleet: Fleet, { annotate }: TestContext): Promise<readonly HistoryEvent[]> {
   fleet.up()
   await annotate(`claims again after ${Math.round(await fleet.reclaimed())} ms`)
@@ -74,9 +73,9 @@ describe('a server that stops', PATIENT, () => {
 })
 
 describe('a server that starts', PATIENT, () => {
-  test('and does not let anybody in before it has recovered', async (context) => {
+  test('and accepts no connection before it has recovered', async (context) => {
     const { fleet } = await start(context)
-    // It asks for its log, waits, and does not get it: so it takes a while to start.
+    // A restore command that waits and fails makes the start take a while.
     await run(`alter system set restore_command = 'sleep 0.5; false'`)
     await run(`copy (select 1) to program 'cat > /dev/null; touch recovery.signal'`)
     fleet.down()
@@ -88,13 +87,13 @@ describe('a server that starts', PATIENT, () => {
 })
 
 describe('a server that is read-only', PATIENT, () => {
-  test('takes writes again without anybody being restarted', async (context) => {
+  test('takes writes again without a restart of any process', async (context) => {
     const { fleet } = await start(context)
     fleet.down()
     const before = fleet.refused.length
     await setReadOnly(true)
-    // The sessions hear of it when the server gets around to telling them.
-    await until('writes to be refused', () => fleet.refused.length > before)
+    // Sessions pick up the setting when the server signals them.
+    await fleet.news.until(() => fleet.refused.length > before)
     await expectEnqueuesToFail(fleet)
     await setReadOnly(false)
     const events = await expectRecovery(fleet, context)
@@ -103,11 +102,11 @@ describe('a server that is read-only', PATIENT, () => {
 })
 
 describe('a server that has no connection left', PATIENT, () => {
-  test('is used again when others have given theirs back', async (context) => {
+  test('is used again once others have closed theirs', async (context) => {
     const { fleet, proxy } = await start(context)
     await using others = await Crowd.gather()
     fleet.down()
-    // Out with us, for just so long that others take our places.
+    // Keep the fleet out until others have taken its connections.
     proxy.mode = 'refuse'
     proxy.cutAll()
     await others.fill()
@@ -119,21 +118,21 @@ describe('a server that has no connection left', PATIENT, () => {
   })
 })
 
-/** Somebody else's connections. */
+/** Connections of other programs. */
 class Crowd {
   readonly #clients: Client[] = []
 
-  /** With one of them from the start, to look at the others. */
+  /** Opens the first connection, which counts the others. */
   static async gather(): Promise<Crowd> {
     const crowd = new Crowd()
     await crowd.#join()
     return crowd
   }
 
-  /** Until there is room for nobody else. */
+  /** Takes every free connection. */
   async fill(): Promise<void> {
     while (await this.#join());
-    // Those who were about to leave may have made room.
+    // Sessions that were about to end may have made room.
     await this.#isFull()
   }
 

@@ -1,6 +1,6 @@
 /**
- * The rule for released versions, rehearsed: a fleet of real processes goes from today's build to an invented next one, and
- * back, while it enqueues and works. Whichever comes first, the programs or the schema, nobody notices.
+ * Rehearses the rule for released versions: a fleet of processes goes from today's build to an invented next one and back
+ * while it enqueues and works. Nobody notices, whether the programs or the schema are upgraded first.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../support/servers/database.ts'
@@ -38,7 +38,7 @@ describe('a fleet under load', () => {
       const third = await rehearsal.start('third', next, { produce: true })
       expect(await rehearsal.version()).toBe(next.version)
       await rehearsal.progress()
-      // What the new program does on the new schema only.
+      // The new program uses this function only on the new schema.
       expect(await rehearsal.claimedByNext()).toBeGreaterThan(0)
 
       await rehearsal.stop(first, second)
@@ -61,7 +61,7 @@ describe('a fleet under load', () => {
         await rehearsal.runSchema(next)
         expect(await rehearsal.version()).toBe(next.version)
         await rehearsal.progress()
-        // The more often, the more likely that a call is under way at the worst moment.
+        // Repeated, so that a call is likely to be in flight at the worst moment.
         for (let run = 0; run < 5; run++) {
           await rehearsal.forgetHeaders()
           await rehearsal.runSchema(next)

@@ -1,8 +1,8 @@
-/** What only a cluster can do to the store: slots that move, nodes that go, steps between two shards. */
+/** Faults that only a cluster has: moving hash slots, nodes that fail, steps between two shards. */
 import { Cluster } from 'ioredis'
 import * as z from 'zod'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { pause, until } from '../support/until.ts'
+import { pause, until } from '../../support/until.ts'
 import { freshPrefix, redisMissing, sharedRedis } from '../../support/servers/redis.ts'
 import { startRedisCluster, type RedisCluster } from '../../support/servers/redis-cluster.ts'
 import { holdfast } from '../../../src/index.ts'
@@ -54,7 +54,7 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
     expect(await store.admin.queues()).toEqual([])
   })
 
-  test('a worker takes from queues of all nodes, and hears of new jobs at once', async () => {
+  test('a worker claims from queues on all nodes, and is woken at once', async () => {
     const { store } = open()
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     const hf = holdfast({ store, logger: false, queues: declared(names) })
@@ -119,7 +119,7 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
     let slowestMs = 0
     while (isMoving) {
       const begun = systemClock.monotonicMs()
-      // All keys or none: never some that are still there beside some that have left.
+      // A script sees all keys or none, never a part of them.
       expect(await store.admin.queues()).toMatchObject([{ queue: 'half', counts: { ready: 1 } }])
       slowestMs = Math.max(slowestMs, systemClock.monotonicMs() - begun)
       looks++
@@ -178,11 +178,11 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
     },
   )
 
-  test('a slot of a schedule that got stuck on its way is delivered by the next upkeep, and once', async () => {
+  test('a tick that was interrupted halfway is delivered once, by the next upkeep', async () => {
     const { store, prefix } = open()
     await store.schedules.put({ id: 'nightly', spec: '{}', nextSlot: 1 })
     const job = newJob({ queue: 'reports' })
-    // As whoever dies after the first of the two steps; then as one who dies before it is struck off.
+    // First as a process that dies after the first of the two steps, then as one that dies before the cleanup.
     const control = `${prefix}:{${prefix}}:`
     const { text } = readScripts().get('fire_later')
     await using redis = connect(cluster)

@@ -1,6 +1,6 @@
 /**
- * A replica takes over. Redis replicates what it has answered already, so that nothing is promised of a primary that dies:
- * here it is shown what is lost then, and that a failover that is planned loses nothing.
+ * A replica takes over. Redis answers before it replicates, so the store promises nothing if a primary dies. These tests
+ * show what is lost then, and that a planned failover loses nothing.
  */
 import { describe, expect, test } from 'vitest'
 import type { JobId } from '../../../src/job/ids.ts'
@@ -16,11 +16,11 @@ import type { Lease, Store } from '../../../src/stores/store.ts'
 import { redisMissing } from '../../support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../support/servers/redis-server.ts'
 import { PATIENT } from '../support/fleet.ts'
-import { until } from '../support/until.ts'
+import { until } from '../../support/until.ts'
 import { infoOf, withRedis } from './support/commands.ts'
 import { setFleet } from './support/stage.ts'
 
-/** Two servers, the second a replica of the first, and a name that leads to one of them, as a DNS entry would. */
+/** A primary, its replica, and an address that leads to one of them, like a DNS entry. */
 class Pair {
   readonly primary: RedisServer
   readonly replica: RedisServer
@@ -34,7 +34,7 @@ class Pair {
     const port = (): number => this.#leadsTo.port
     this.connection = {
       host: '127.0.0.1',
-      // Asked at each new connection.
+      // Read for each new connection.
       get port() {
         return port()
       },
@@ -42,7 +42,7 @@ class Pair {
   }
 
   static async start(): Promise<Pair> {
-    // By default a replica is kept waiting for 5 s, in case that more of them come.
+    // By default a replica waits 5 s in case more replicas connect.
     const settings = { 'repl-diskless-sync-delay': '0' }
     const pair = new Pair(await startRedis({ settings }), await startRedis({ settings }))
     const { primary, replica } = pair
@@ -51,7 +51,7 @@ class Pair {
     return pair
   }
 
-  /** Until the replica has all that the primary has by now. */
+  /** Waits until the replica has everything that the primary has now. */
   async untilHeard(): Promise<void> {
     await withRedis(this.primary.url, (redis) =>
       until('the replica to hear of it', async () => {
@@ -76,7 +76,7 @@ class Pair {
 }
 
 describe.skipIf(redisMissing() !== '')('a failover', PATIENT, () => {
-  test('that is planned (FAILOVER) loses nothing, and nobody is restarted', async (context) => {
+  test('that is planned (FAILOVER) loses nothing, without a restart', async (context) => {
     const pair = await Pair.start()
     const { connection } = pair
     const fleet = await setFleet(
@@ -96,7 +96,7 @@ describe.skipIf(redisMissing() !== '')('a failover', PATIENT, () => {
     await fleet.judge()
   })
 
-  test('after a crash loses what the replica had not heard, runs again what it had not heard the end of, and no more', async () => {
+  test('after a crash loses only what the replica had not received, and runs unsettled jobs again', async () => {
     await using pair = await Pair.start()
     const store = redisStore({ connection: pair.connection, onNotice: () => undefined })
     await store.open()
@@ -109,7 +109,7 @@ describe.skipIf(redisMissing() !== '')('a failover', PATIENT, () => {
     await pair.untilHeard()
     await withRedis(pair.replica.url, (redis) => redis.replicaof('NO', 'ONE'))
 
-    // Acked by the primary alone: the end of two jobs, a lease, and two jobs.
+    // Acknowledged by the primary alone: two completions, a lease, and two new jobs.
     expect(await complete(store, worker, first)).toEqual(['written', 'written'])
     const third = await claim(store, worker, 2)
     await store.enqueue({ id: newFlushId(), jobs: unheard })
@@ -127,15 +127,15 @@ describe.skipIf(redisMissing() !== '')('a failover', PATIENT, () => {
     expect(await states(unheard)).toEqual([undefined, undefined])
     expect(await states(waiting)).toEqual(['ready', 'ready'])
     expect(await states([...first.jobs, ...second.jobs])).toEqual(Array(4).fill('running'))
-    // The end of a lease that the replica knows is written when it is repeated.
+    // A repeated settle is written if the replica knows the lease.
     expect(await complete(store, worker, second)).toEqual(['written', 'written'])
     expect(await complete(store, worker, first)).toEqual(['written', 'written'])
-    // One that it never granted settles nothing, and the jobs run again under a later token.
+    // A lease that the replica does not know settles nothing, and the jobs run again under a later token.
     expect(await complete(store, worker, third)).toEqual(['lost', 'lost'])
     const again = await claim(store, worker, 2)
     expect(again.jobs.map(({ id }) => id)).toEqual(third.jobs.map(({ id }) => id))
     expect(again.token).toBeGreaterThan(third.token)
-    // Nor does it once later tokens have been handed out; of one that the replica has seen the end of, that is known.
+    // It still settles nothing after later tokens were issued. A lease that ended on the replica is known to have ended.
     expect(await complete(store, worker, third)).toEqual(['lost', 'lost'])
     expect(await complete(store, worker, again)).toEqual(['written', 'written'])
     expect(await complete(store, worker, again)).toEqual(['already', 'already'])

@@ -1,4 +1,4 @@
-/** The record of the store is only worth what its judge notices. */
+/** Proves that the judge of the append-only file notices bugs. */
 import { describe, expect, test } from 'vitest'
 import { newWorkerId, newJobs, newFlushId } from '../../../src/stores/conformance/support.ts'
 import { packId } from '../../../src/stores/redis/ids.ts'
@@ -14,7 +14,7 @@ import { KEPT } from './support/stage.ts'
 const BASE = oneShard('holdfast').control.keys[0]
 const END = '["c",1,1,1,1,0,null]'
 
-/** What is written past the store while one job is leased, one waits and one is completed. */
+/** Writes that bypass the store while one job is leased, one waits and one is completed. */
 const HARMS = [
   { name: 'nothing', write: () => [], found: [] },
   {

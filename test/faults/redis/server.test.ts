@@ -1,10 +1,10 @@
-/** Redis itself goes, forgets, or is full, and comes back. Judged by the history checker. */
+/** Redis is killed, loses its scripts or is full, and recovers. The history checker judges. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { oneShard } from '../../../src/stores/redis/shards.ts'
 import { redisMissing } from '../../support/servers/redis.ts'
 import { PATIENT } from '../support/fleet.ts'
-import { until } from '../support/until.ts'
+import { until } from '../../support/until.ts'
 import { readAppendOnly } from './support/append-only.ts'
 import { infoOf, withRedis } from './support/commands.ts'
 import { judgeFences } from './support/fence-book.ts'
@@ -34,9 +34,9 @@ describe.skipIf(redisMissing() !== '')('a server that is killed', PATIENT, () =>
 })
 
 /**
- * With everysec, Redis writes to its file before it answers, so that a killed Redis has lost nothing: but for while a sync
- * is under way, when it holds back what it writes for up to two seconds and answers all the same. So one is awaited: the
- * next comes a second later. Where none is seen, they are too short to matter.
+ * With everysec, Redis writes to its file before it answers, so a killed Redis loses nothing, except during a sync: then it
+ * holds back writes for up to two seconds and answers anyway. So wait for a sync to end: the next one comes a second later.
+ * If none is seen, syncs are too short to matter.
  */
 async function betweenSyncs(redis: Redis): Promise<void> {
   const isSyncing = async (): Promise<boolean> => (await infoOf(redis, 'aof_pending_bio_fsync')) !== '0'
@@ -45,7 +45,7 @@ async function betweenSyncs(redis: Redis): Promise<void> {
 }
 
 describe.skipIf(redisMissing() !== '')('a server that is told to forget its scripts', PATIENT, () => {
-  test('is told them again, under load and without anybody noticing', async (context) => {
+  test('gets them again, under load and without any error', async (context) => {
     const { fleet, server } = await setStage(context)
     for (let round = 0; round < 20; round++) {
       fleet.fault('scripts flushed')
@@ -58,7 +58,7 @@ describe.skipIf(redisMissing() !== '')('a server that is told to forget its scri
 })
 
 describe.skipIf(redisMissing() !== '')('a server that is full', PATIENT, () => {
-  test('refuses enqueues, and is drained by its workers of all that it holds', async (context) => {
+  test('refuses enqueues, while its workers finish every job that it holds', async (context) => {
     const { fleet, server } = await setStage(context, { settings: { 'maxmemory-policy': 'noeviction' } })
     const setLimit = (bytes: number): Promise<unknown> =>
       withRedis(server.url, (redis) => redis.config('SET', 'maxmemory', bytes))

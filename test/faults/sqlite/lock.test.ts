@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => Member.endAll())
 
 describe('a process that was stopped while it wrote', () => {
-  test('keeps nobody from opening the store and reading it', async () => {
+  test('does not keep others from opening and reading the store', async () => {
     const store = await openStore(directory)
     const begun = performance.now()
     const queues = await store.admin.queues()

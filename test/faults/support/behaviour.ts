@@ -2,12 +2,12 @@
 export interface Behaviour {
   readonly intent: string
   readonly ms: number
-  /** So many attempts fail; a fatal one ends it. */
+  /** How many attempts fail. If `fatal`, the first failure is final. */
   readonly fails: number
   readonly fatal: boolean
 }
 
-/** A schema that takes everything: the payloads are ours. */
+/** A schema that accepts everything, because the payloads are our own. */
 export function anything<T>() {
   return {
     '~standard': {

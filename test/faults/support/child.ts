@@ -1,6 +1,6 @@
 /**
- * A real process under test: its lines are facts to await, each with a deadline, and whatever a test leaves running is
- * ended after it, by its own process group.
+ * A real process under test. A test awaits its output lines, each with a deadline. Processes that a test leaves running are
+ * killed after it, by their process group.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -35,7 +35,7 @@ export class Child {
 
   constructor(command: string, args: readonly string[], { cwd, env }: ChildOptions) {
     const { NO_COLOR: _, FORCE_COLOR: __, VITEST: ___, NODE_ENV: ____, ...clean } = process.env
-    // In a group of its own: signals for us do not reach it, and what it may leave behind can be found.
+    // In its own group: signals to the test do not reach it, and processes that it leaves behind can be found.
     this.#process = spawn(command, args, { cwd, env: { ...clean, ...env }, detached: true })
     alive.add(this)
     this.#read('stdout', this.out)
@@ -54,7 +54,7 @@ export class Child {
     return pid
   }
 
-  /** The first line of either output that matches; those that came before the call count, too. */
+  /** The first matching line of either output, including lines printed before the call. */
   async line(pattern: RegExp | string): Promise<string> {
     const matches = (line: string): boolean =>
       typeof pattern === 'string' ? line.includes(pattern) : pattern.test(line)
@@ -63,7 +63,7 @@ export class Child {
     return found() ?? ''
   }
 
-  /** The first line of JSON on stderr that has these fields. */
+  /** The first JSON line on stderr with these fields. */
   async logged(fields: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>> {
     const found = (): Record<string, unknown> | undefined =>
       this.logs().find((log) => Object.entries(fields).every(([name, value]) => log[name] === value))
@@ -71,7 +71,7 @@ export class Child {
     return found() ?? {}
   }
 
-  /** Every line on stderr that is JSON. */
+  /** Every JSON line on stderr. */
   logs(): Record<string, unknown>[] {
     return this.err
       .filter((line) => line.startsWith('{'))
@@ -82,7 +82,7 @@ export class Child {
     this.#process.kill(signal)
   }
 
-  /** Closes our end of its stdout, as `| head` does. */
+  /** Closes the reading end of its stdout, as `| head` does. */
   hangUp(): void {
     this.#process.stdout?.destroy()
   }
@@ -91,7 +91,7 @@ export class Child {
     return this.#before(this.#ended, 'its end')
   }
 
-  /** Whether any process of its group is left, itself included. */
+  /** Whether any process of its group is still alive. */
   groupLives(): boolean {
     try {
       process.kill(-this.pid, 0)

@@ -1,4 +1,4 @@
-/** What a person needs to find out why a history was refused: the first violations in words, and all events in a file. */
+/** Explains why a history was rejected: the first violations in words, and all events in a file. */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

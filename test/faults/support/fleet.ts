@@ -1,6 +1,6 @@
 /**
- * Clients and workers on a real server, all in this process and each with a store of its own, behind a line that can
- * break. They work until a fault has done its worst and all is drained; then their history is judged.
+ * Clients and workers on a real server, all in this process, each with its own store and a connection that can break. They
+ * work through a fault until everything is drained; then the checker judges their history.
  */
 import { holdfast, type RunningWorker } from '../../../src/index.ts'
 import type { Store } from '../../../src/stores/store.ts'
@@ -8,24 +8,25 @@ import { check, type Verdict } from '../../checker/check.ts'
 import type { HistoryEvent } from '../../checker/history.ts'
 import type { CheckOptions } from '../../checker/options.ts'
 import { History, recordedStore, snapshot, type TimedEvent } from '../../support/recorded-store.ts'
+import { Signal } from '../../support/signal.ts'
+import { until } from '../../support/until.ts'
 import { failure } from './failure.ts'
 import { Strain } from './strain.ts'
-import { until } from './until.ts'
 import { Client, defineWork, type Failure } from './workload.ts'
 
 /** Where a fleet works. */
 export interface Site {
-  /** Past the line that breaks; open, and closed with the fleet. */
+  /** A store that bypasses the proxy. Already open; closed with the fleet. */
   readonly direct: Store
-  /** By that line: a new one for each node. */
+  /** Open a store through the proxy, one per node. */
   readonly byLine: () => Store
-  /** What the store itself has kept of its moves; null where it keeps none, and clients alone can tell. */
+  /** The moves that the store itself recorded, or null if it records none. */
   readonly kept: (history: History) => Promise<readonly TimedEvent[] | null>
-  /** How long a client's call may take, tries and all. @default 2_000 */
+  /** Deadline of a client's call, retries included. @default 2_000 */
   readonly callMs?: number | undefined
 }
 
-/** For tests with a fleet: some seconds each, but a machine that is strained is no failure. */
+/** For tests with a fleet. They take a few seconds, but much longer on a loaded machine. */
 export const PATIENT = { timeout: 300_000 }
 
 const WORKERS = 2
@@ -33,13 +34,15 @@ const CLIENTS = 2
 const SLOTS = 4
 const GRACE_MS = 2_000
 const LEASE_MS = 3_000
-/** How soon a worker has to claim again when the store is back. */
+/** Time within which every worker has to claim again after the store is back. */
 const RECLAIM_MS = 5_000
-/** How long a client's call may take, tries and all. */
+/** Deadline of a client's call, retries included. */
 const CALL_MS = 2_000
 const START_TRIES = 10
+/** How long to wait for progress before it counts as a hang. */
+const WAIT_MS = 60_000
 
-/** From the leases above, for a machine that is not strained. */
+/** Derived from the leases above. `allow` adds time on a loaded machine. */
 function bounds(allow: (ms: number) => number): CheckOptions {
   return {
     leaseMs: LEASE_MS,
@@ -48,7 +51,7 @@ function bounds(allow: (ms: number) => number): CheckOptions {
     failoverMs: allow(LEASE_MS + LEASE_MS / 2 + 1_000),
     strangerMs: allow(3 * LEASE_MS),
     visibleMs: allow(100),
-    // A claim sweeps from the start after 5 s at the latest; but what waits during an outage is claimable all the while.
+    // A claim sweeps from the start after at most 5 s, but jobs stay claimable all through an outage.
     overtakeMs: allow(15_000),
     reclaimMs: allow(RECLAIM_MS),
     starveMs: allow(20_000),
@@ -64,7 +67,7 @@ interface Member {
 
 export interface Judged {
   readonly verdict: Verdict
-  /** Enqueues that were acked as new jobs. */
+  /** Enqueues that were acknowledged as new jobs. */
   readonly acked: number
   readonly completed: number
   readonly events: readonly HistoryEvent[]
@@ -78,6 +81,8 @@ export async function startFleet(site: Site): Promise<Fleet> {
 
 export class Fleet {
   readonly history = new History()
+  /** Notified when a handler returns, a worker claims or is woken, and a client's call fails. */
+  readonly news = new Signal()
   readonly clients: Client[] = []
   readonly #site: Site
   readonly #callMs: number
@@ -96,6 +101,7 @@ export class Fleet {
     this.history.onClaimAnswered = ({ node, invokedAt, at }) => {
       if (invokedAt >= this.#upAt && !this.#claimedSince.has(node))
         this.#claimedSince.set(node, at - this.#upAt)
+      this.news.notify()
     }
   }
 
@@ -108,17 +114,17 @@ export class Fleet {
     return this.clients.reduce((sum, client) => sum + client.acked, 0)
   }
 
-  /** What failed, as the application sees it. */
+  /** Calls that failed, as the application sees them. */
   get failures(): readonly Failure[] {
     return this.clients.flatMap((client) => client.failures)
   }
 
-  /** Enqueues among it. */
+  /** The failed enqueues among them. */
   get refused(): readonly Failure[] {
     return this.failures.filter(({ what }) => what === 'enqueue')
   }
 
-  /** Wake-ups that came to a worker since it was last asked. */
+  /** Number of wake-ups that a worker received since the last call. */
   takeHints(node: string): number {
     const hints = this.#hints.get(node) ?? 0
     this.#hints.set(node, 0)
@@ -129,7 +135,7 @@ export class Fleet {
     return this.#members.map(({ node }) => node)
   }
 
-  /** How one enqueue by the application ends while the store is away: at its deadline, or else it says so. */
+  /** Enqueues one job while the store is down. Resolves to its error, or to another error if it missed its deadline. */
   async enqueueInVain(): Promise<unknown> {
     const begun = performance.now()
     const error = await this.clients[0]?.enqueue().then(
@@ -140,7 +146,7 @@ export class Fleet {
     return lateMs <= 0 ? error : new Error(`It failed ${lateMs} ms after its deadline.`, { cause: error })
   }
 
-  /** What may take so long may take this long on a machine that is strained. */
+  /** Extends a time limit if the machine is loaded. */
   allow(ms: number): number {
     return this.#strain.allow(ms)
   }
@@ -151,10 +157,10 @@ export class Fleet {
     for (let index = 0; index < CLIENTS; index++) this.#startClient(`client-${index}`)
   }
 
-  /** Until so many more jobs have been run. */
+  /** Waits until this many more jobs have been run. */
   async progress(jobs: number): Promise<void> {
     const before = this.#finished
-    await until(`${jobs} more jobs to finish`, () => this.#finished >= before + jobs)
+    await this.news.until(() => this.#finished >= before + jobs, WAIT_MS)
   }
 
   fault(kind: string): void {
@@ -170,15 +176,15 @@ export class Fleet {
     this.#claimedSince.clear()
   }
 
-  /** How long the last worker took to claim again since the store is back. Rejects if that is longer than promised. */
+  /** Resolves to the time until every worker has claimed again after `up`. Rejects if that took longer than promised. */
   async reclaimed(): Promise<number> {
-    await until('all workers to claim again', () => this.#claimedSince.size === this.#members.length)
+    await this.news.until(() => this.#claimedSince.size === this.#members.length, WAIT_MS)
     const tookMs = Math.max(...this.#claimedSince.values())
     if (tookMs <= this.allow(RECLAIM_MS)) return tookMs
     throw new Error(`A worker claimed again only ${Math.round(tookMs)} ms after the store was back.`)
   }
 
-  /** Until nothing waits and nothing runs. Looks for jobs: counters are among the things that a broken store gets wrong. */
+  /** Waits until no job is open. Lists jobs, because a broken store may get its counters wrong. */
   async drained(): Promise<void> {
     await until('everything to be final', async () => {
       const open = await this.#site.direct.admin.list({
@@ -190,7 +196,7 @@ export class Fleet {
     })
   }
 
-  /** From here on nothing is broken any more. Drains, stops everybody in good order, and judges. */
+  /** Ends the faulty phase: drains, stops all clients and workers, and judges the history. */
   async judge(): Promise<Judged> {
     this.history.write({ type: 'phase', phase: 'healed' })
     await Promise.all(this.clients.map((client) => client.stop()))
@@ -209,7 +215,7 @@ export class Fleet {
     return { verdict, acked: this.acked, completed, events }
   }
 
-  /** Whatever is left; safe to call again. */
+  /** Closes whatever is left. Safe to call again. */
   async close(): Promise<void> {
     await this.#strain.stop()
     await Promise.all(this.clients.map((client) => client.stop()))
@@ -219,7 +225,10 @@ export class Fleet {
 
   async #startWorker(node: string): Promise<void> {
     const hf = this.#holdfast(node)
-    defineWork(hf, this.history, node, () => this.#finished++)
+    defineWork(hf, this.history, node, () => {
+      this.#finished++
+      this.news.notify()
+    })
     const worker = await patiently(() =>
       hf.work({ concurrency: SLOTS, lease: LEASE_MS, poll: 200, grace: GRACE_MS }),
     )
@@ -237,7 +246,7 @@ export class Fleet {
   #startClient(node: string): void {
     const hf = this.#holdfast(node)
     this.history.write({ type: 'node', what: 'started', node, queues: [], slots: 0, upkeep: false })
-    this.clients.push(new Client(hf, this.history, node))
+    this.clients.push(new Client(hf, this.history, node, this.news.notify))
   }
 
   #holdfast(node: string) {
@@ -245,7 +254,10 @@ export class Fleet {
       history: this.history,
       node,
       workerPatienceMs: LEASE_MS / 3,
-      onHint: () => this.#hints.set(node, (this.#hints.get(node) ?? 0) + 1),
+      onHint: () => {
+        this.#hints.set(node, (this.#hints.get(node) ?? 0) + 1)
+        this.news.notify()
+      },
     })
     const hf = holdfast({ store, logger: false, timeout: this.#callMs })
     this.#closing.push(() => hf.close())
@@ -260,7 +272,7 @@ export class Fleet {
   }
 }
 
-/** The deadlines are those of what is tested: a machine that is busy with other tests may need some tries to start. */
+/** Retries, because the deadlines under test may be too short for a worker to start on a loaded machine. */
 async function patiently<T>(begin: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

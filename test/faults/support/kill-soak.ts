@@ -1,7 +1,7 @@
 /**
- * Workers in real processes, under load, are killed at random moments and started again, round by round. Now and then
- * one is frozen instead, for longer than its lease, and comes back as a zombie that still wants to write; or the server
- * itself is killed, and comes back with what it has on its disk.
+ * Worker processes under load are killed at random moments and started again, round by round. In some rounds a worker is
+ * frozen for longer than its lease instead, and comes back as a zombie that still tries to write. In others the server
+ * itself is killed, and comes back with what it has on disk.
  */
 import { holdfast } from '../../../src/index.ts'
 import { seededRandom, type Random } from '../../../src/std/random.ts'
@@ -11,27 +11,27 @@ import type { HistoryEvent } from '../../checker/history.ts'
 import type { CheckOptions } from '../../checker/options.ts'
 import { History, recordedStore, snapshot, type TimedEvent } from '../../support/recorded-store.ts'
 import { failure } from './failure.ts'
-import { pause, until } from './until.ts'
+import { pause, until } from '../../support/until.ts'
 import { WorkerProcess } from './worker-process.ts'
 import { Client } from './workload.ts'
 
-/** The server that it happens on, and what only its store can tell. */
+/** The server under test, and the facts that only its store knows. */
 export interface KillSite {
   readonly url: string
-  /** What its workers run: a file of jobs that note their effects, each with its fence. */
+  /** The file with the jobs of the workers, which record their effects with their fence. */
   readonly jobs: string
   readonly store: Store
-  /** How many enqueue, about sixty jobs a second each. */
+  /** Number of clients, each of which enqueues about sixty jobs per second. */
   readonly clients: number
-  /** What is under the leases of these workers. */
+  /** The jobs under the leases of these workers. */
   readonly held: (workers: readonly string[]) => Promise<readonly HeldJob[]>
   /** Whether the store has forgotten these workers, and each of the jobs is under a later lease or final. */
   readonly isRecovered: (workers: readonly string[], jobs: readonly HeldJob[]) => Promise<boolean>
   /** At the end. */
   readonly inspect: () => Promise<Inspected>
-  /** Whether a process that was just stopped keeps everybody else from writing: no lease helps against that. */
+  /** Whether a process that was just stopped blocks every other writer, which no lease can prevent. */
   readonly holdsUpOthers?: (pid: number) => Promise<boolean>
-  /** Kills the server and starts it again; where it is missing, the server is left alone. */
+  /** Kills the server and starts it again. Without it, the server stays up. */
   readonly killServer?: () => Promise<void>
 }
 
@@ -41,9 +41,9 @@ export interface HeldJob {
 }
 
 export interface Inspected {
-  /** What the store itself has kept of its moves; null where it keeps none. */
+  /** The moves that the store itself recorded, or null if it records none. */
   readonly moves: readonly TimedEvent[] | null
-  /** What it has kept otherwise and that must not be, in words. */
+  /** Other violations found in the store, in words. */
   readonly broken: readonly string[]
   readonly badEffects: number
   readonly repeatedEffects: number
@@ -60,7 +60,7 @@ type What = 'kill' | 'freeze' | 'server kill'
 export interface Round {
   readonly number: number
   readonly what: What
-  /** How many jobs the victim held; of a server, all that ran. */
+  /** Number of jobs that the victim held. For a server: all running jobs. */
   readonly held: number
 }
 
@@ -73,9 +73,9 @@ export interface KillReport {
   readonly completed: number
   readonly dead: number
   readonly cancelled: number
-  /** Acked, and in no final state at the end. */
+  /** Number of acknowledged jobs that are in no final state at the end. */
   readonly lost: number
-  /** Null where the store keeps no moves: the workers' own calls are not recorded. */
+  /** Null if the store records no moves, because the workers' own calls are not recorded. */
   readonly rescued: number | null
   readonly staleSettlesRefused: number
   readonly violations: readonly string[]
@@ -84,8 +84,8 @@ export interface KillReport {
   /** Runs of completed jobs that their attempts do not count: before a crash, or before a `replace` that started again from zero. */
   readonly repeatedEffects: number
   /**
-   * Of each job that a victim held: until it ran or was finished elsewhere, in ms, less what its crashes before cost.
-   * Empty where the store keeps no moves.
+   * For each job that a victim held: the time in ms until it ran or was finished elsewhere, without the backoff of its
+   * earlier crashes. Empty if the store records no moves.
    */
   readonly recoveriesMs: readonly number[]
 }

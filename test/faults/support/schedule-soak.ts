@@ -10,7 +10,7 @@ import { seededRandom, type Random } from '../../../src/std/random.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import type { FromScheduler } from './schedule-work.ts'
 import { judgeSlots, type FiredSlot, type Slot, type SlotVerdict } from './slot-judge.ts'
-import { pause, until } from './until.ts'
+import { pause, until } from '../../support/until.ts'
 import { WorkerProcess } from './worker-process.ts'
 
 /** The server that it happens on. */

@@ -1,14 +1,14 @@
 /**
- * How strained the machine is: the longest that a timer was late, or a plain query of the server took. Bounds are what a
- * machine that is not keeps easily; one that is busy with other things gets more time, and is no failure.
+ * How loaded the machine is: the longest delay of a timer, or of a plain query to the server. The time limits suit an idle
+ * machine; a loaded one gets more time.
  */
 import type { Store } from '../../../src/stores/store.ts'
 import type { JobId } from '../../../src/job/ids.ts'
 
 const EVERY_MS = 100
-/** So much is nothing out of the ordinary. */
+/** A delay that is normal. */
 const USUAL_MS = 150
-/** What is waited for takes many steps, each of which may be late. */
+/** A test waits for many steps, each of which may be late. */
 const STEPS = 10
 
 const NOBODY = '00000000-0000-0000-0000-000000000000' as JobId
@@ -19,13 +19,13 @@ export class Strain {
   #stopped = false
   readonly #measuring: Promise<void>
 
-  /** The store is asked by a way that nothing breaks; while its server is away, that says nothing. */
+  /** Takes a store that bypasses the proxy. Failed queries do not count: the server may be down. */
   constructor(store: Store) {
     this.#store = store
     this.#measuring = this.#measure()
   }
 
-  /** What may take so long may take this long here and now. */
+  /** Extends a time limit by the strain seen so far. */
   allow(ms: number): number {
     return this.#worstMs <= USUAL_MS ? ms : ms + STEPS * this.#worstMs
   }

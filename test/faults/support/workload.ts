@@ -1,4 +1,4 @@
-/** What is run: jobs whose payload says how their handler behaves, and clients that enqueue, cancel and replay them. */
+/** The workload: jobs whose payload says how their handler behaves, and clients that enqueue, cancel and replay them. */
 import { Fatal, type EnqueueOptions, type Holdfast } from '../../../src/index.ts'
 import { Hub } from '../../../src/hub.ts'
 import type { JobId } from '../../../src/job/ids.ts'
@@ -26,7 +26,7 @@ export function defineWork(hf: Hf, history: History, node: string, onFinished: (
 }
 
 const MEAN_PAUSE_MS = 15
-/** Nobody has more calls than this under way: while the store is away they would pile up. */
+/** Maximum number of calls in flight per client. They would pile up while the store is down. */
 const MOST_CALLS = 60
 
 const ACTS = [...Array.from({ length: 20 }, () => 'enqueue' as const), 'cancel', 'cancel', 'replay'] as const
@@ -37,7 +37,7 @@ export interface Failure {
   readonly error: unknown
 }
 
-/** Enqueues until it is stopped, and now and then cancels or replays something. */
+/** Enqueues until it is stopped, and sometimes cancels or replays a job. */
 export class Client {
   acked = 0
   readonly failures: Failure[] = []
@@ -47,11 +47,13 @@ export class Client {
   readonly #random: Random
   readonly #underWay = new Set<Promise<void>>()
   readonly #recent: string[] = []
+  readonly #onFailure: () => void
   readonly #living: Promise<void>
   #stopped = false
   #intents = 0
 
-  constructor(hf: Hf, history: History, node: string) {
+  constructor(hf: Hf, history: History, node: string, onFailure = (): void => undefined) {
+    this.#onFailure = onFailure
     this.#hf = hf
     this.#node = node
     this.#random = seededRandom(Math.floor(Math.random() * 2 ** 32))
@@ -64,7 +66,7 @@ export class Client {
     return this.#send({ intent: this.#nextIntent(), ms: 1, fails: 0, fatal: false }, options)
   }
 
-  /** One flush of many keys in an order of chance, that become due later; resolves to the jobs that hold the keys then. */
+  /** Enqueues many keys in random order, in one flush and due later. Resolves to the jobs that hold the keys. */
   async enqueueKeyed(keys: readonly string[]): Promise<readonly string[]> {
     const shuffled = [...keys].sort(() => this.#random.float() - 0.5)
     const items = shuffled.map((key) =>
@@ -90,7 +92,7 @@ export class Client {
     await this.#hf.resume('default')
   }
 
-  /** Takes no new calls, and waits for those under way: each ends at its deadline. */
+  /** Makes no new calls, and waits for those in flight, each of which ends at its deadline. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#living
@@ -115,6 +117,7 @@ export class Client {
       else await this.#replay(recent)
     } catch (error) {
       this.failures.push({ what, error })
+      this.#onFailure()
     }
   }
 

@@ -1,4 +1,4 @@
-/** The tests that catch mutants of the SQL, on the SQL as it is. */
+/** The tests that catch mutants of the SQL, on the unmodified SQL. */
 import { afterAll, beforeAll, test } from 'vitest'
 import { pgExecutor } from '../../../src/stores/postgres/pg/pg-executor.ts'
 import type { Executor } from '../../../src/stores/postgres/executor.ts'

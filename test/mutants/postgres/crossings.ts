@@ -1,6 +1,6 @@
 /**
- * Calls that cross inside the database: one is held in its transaction by hand, right after its locks, while the store makes
- * the other. Whether the second waits is a fact that the server knows.
+ * Calls that cross inside the database: the test keeps the transaction of one call open, right after its locks, while the
+ * store makes the other. The server knows whether the second one waits.
  */
 import assert from 'node:assert/strict'
 import {

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { root } from '../tree.ts'
+import { eventually } from '../until.ts'
 import { withClient } from './client.ts'
 import { postgresVersions } from './database.ts'
 import { startPostgres, type PostgresServer } from './postgres-server.ts'
@@ -137,7 +138,7 @@ describe('a PostgreSQL whose test process is killed', () => {
     expect(url).toMatch(/^postgres:/)
     const data = await dataOf(url)
     parent.kill('SIGKILL')
-    await expect.poll(() => existsSync(data), { timeout: 20_000 }).toBe(false)
+    await eventually(() => expect(existsSync(data)).toBe(false))
     await expect(valueOf(url, 'SELECT 1')).rejects.toThrow('ECONNREFUSED')
   })
 })

@@ -1,6 +1,6 @@
 /** A real Redis Cluster of one's own: some primaries on ports of this machine, whose slots can be moved about. */
 import { Redis } from 'ioredis'
-import { until } from '../../faults/support/until.ts'
+import { until } from '../until.ts'
 import { startRedis, type RedisServer, type RedisServerOptions } from './redis-server.ts'
 
 const SLOTS = 16_384

@@ -1,6 +1,6 @@
 /**
- * A real Redis of one's own: on a port of this machine and in a folder of its own, that can be stopped hard and started
- * again on the same data. Tests that only need a Redis use the shared one, see `redis.ts`.
+ * A Redis for one test, on its own port and in its own folder, that can be killed and started again on the same data. Tests
+ * that only need some Redis use the shared one, see `redis.ts`.
  */
 import { connect } from 'node:net'
 import { findRedis } from './redis-binary.ts'
@@ -14,10 +14,10 @@ export interface RedisServerOptions {
 
 const START_MS = 10_000
 const ANSWER_MS = 2_000
-/** Neither snapshots nor an append-only file unless told, and no password: it listens on the loopback only. */
+/** By default no snapshots, no append-only file and no password. It listens on the loopback interface only. */
 const DEFAULTS = { bind: '127.0.0.1', save: '', appendonly: 'no', 'protected-mode': 'no' }
 
-/** Rejects where there is no redis-server: ask `redisMissing` of `redis.ts` first. */
+/** Rejects if there is no redis-server: check `redisMissing` of `redis.ts` first. */
 export async function startRedis({ settings = {} }: RedisServerOptions = {}): Promise<RedisServer> {
   const binary = findRedis()
   if (binary === undefined) throw new Error('There is no redis-server here.')
@@ -74,14 +74,14 @@ export class RedisServer {
     await this.#process.ready(() => this.#answers(), START_MS)
   }
 
-  /** Hard: nothing is written any more, as when the machine's power goes but for what the system has. */
+  /** Kills the process. Writes that reached the operating system survive. */
   async kill(): Promise<void> {
     await this.#process.stop('SIGKILL')
   }
 
   /** Stops it at once and removes its data. Safe to call again. */
   async dispose(): Promise<void> {
-    // It takes SIGQUIT for a crash of its own, and writes pages about it.
+    // On SIGQUIT, Redis would print a crash report.
     if (this.#process.running) await this.kill()
     await this.#process.dispose()
   }
@@ -90,7 +90,7 @@ export class RedisServer {
     return this.dispose()
   }
 
-  /** By a command of its own, so that the driver is not in question. */
+  /** Sends a raw PING, so that it does not depend on the driver. */
   #answers(): Promise<boolean> {
     return new Promise((resolve) => {
       const socket = connect({ port: this.port, host: '127.0.0.1', timeout: ANSWER_MS })

@@ -1,4 +1,4 @@
-/** Redis stores for tests: on a prefix of their own, with a clock that can be moved on, recounted when they are closed. */
+/** Redis stores for tests, each with its own prefix and a clock that can be advanced. A recount checks them at the end. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -8,25 +8,25 @@ import type { RedisStoreOptions } from '../../../src/stores/redis/index.ts'
 import { redisStoreWith } from '../../../src/stores/redis/redis-store.ts'
 import { readScripts, type EditScript, type Scripts } from '../../../src/stores/redis/scripts.ts'
 
-/** A name that nobody else has. */
+/** A unique prefix. */
 export function freshPrefix(): string {
   return `test-${randomBytes(8).toString('hex')}`
 }
 
 export interface RedisStoreSetup extends RedisStoreOptions {
-  /** Whether the store's clock stands still but for `advance`. */
+  /** Whether the store's clock only moves by `advance`. */
   readonly frozen?: boolean
-  /** How many jobs one call of a list or bulk change looks at. */
+  /** Maximum number of jobs that one list or bulk change examines. */
   readonly budget?: number
   /** Changes the scripts as they are loaded. */
   readonly edit?: EditScript
-  /** Told of each script before it is sent. */
+  /** Called before each script is sent. */
   readonly onScript?: (name: string) => void
 }
 
 const FROZEN_MS = Date.UTC(2030, 0, 1)
 
-/** A store on a prefix of its own: the scripts are rendered for another time. */
+/** A store with its own prefix. The scripts are rendered with the shifted clock. */
 export async function openRedisStore(setup: RedisStoreSetup): Promise<StoreUnderTest> {
   const { frozen = false, budget, edit, onScript, ...options } = setup
   let offsetMs = 0
@@ -54,7 +54,7 @@ export async function openRedisStore(setup: RedisStoreSetup): Promise<StoreUnder
   }
 }
 
-/** The same, and everything that the store has counted or indexed is recounted at the end. Not on a cluster. */
+/** The same, with a recount of all counters and indexes at the end. Not on a cluster. */
 export async function openAuditedStore(
   setup: RedisStoreSetup & { readonly url: string },
 ): Promise<StoreUnderTest> {
@@ -71,7 +71,7 @@ export async function openAuditedStore(
 
 const AUDIT = readFileSync(new URL('redis-audit.lua', import.meta.url), 'utf8')
 
-/** What a recount finds wrong with a store, in words. */
+/** The errors that a recount finds in a store, in words. */
 async function audit(url: string, prefix: string): Promise<string[]> {
   const redis = new Redis(url)
   try {

@@ -1,10 +1,10 @@
-/** The Redis that all test files of a run share, see `global-setup.ts`; a file isolates itself by prefixes of its own. */
+/** The Redis that all test files of a run share, see `global-setup.ts`. Files are isolated by prefix. */
 import { inject } from 'vitest'
 import { redisSkippedSince } from './redis-binary.ts'
 
 export { freshPrefix, openAuditedStore, openRedisStore } from './redis-store.ts'
 
-/** Why suites are skipped, in one line; empty where they are not. */
+/** Why suites are skipped, in one line, or empty. */
 export function redisMissing(): string {
   const missing = inject('redisMissing') as string | undefined
   return missing === '' ? '' : redisSkippedSince(missing ?? 'it was not looked for')

@@ -1,7 +1,7 @@
 /**
- * A server as a process of ours, in a folder of its own. Its output goes to a file there. Neither outlives us: at our
- * exit the server is signalled, and since no exit is seen of who is killed (as vitest does to a worker that hangs), a
- * small shell holds the other end of a pipe, and ends the server and removes the folder when that end closes.
+ * A server as a child process, in its own folder, which also has its output. Neither outlives the test process. At exit
+ * the server is signalled. A killed process (vitest kills a worker that hangs) runs no exit handler, so a small shell holds
+ * the other end of a pipe: when the pipe closes, it ends the server and removes the folder.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -85,7 +85,7 @@ export class ServerProcess {
     this.#watch(child)
   }
 
-  /** Runs it to its end; rejects with what it printed unless that was a success. */
+  /** Runs a command. If it fails, rejects with its output. */
   async run(command: string, args: readonly string[]): Promise<void> {
     this.spawn(command, args)
     const child = this.#child
@@ -93,7 +93,7 @@ export class ServerProcess {
     if (child?.exitCode !== 0) throw this.failure(`${command} failed`)
   }
 
-  /** Until `isReady`. Rejects with what the server printed if it ends before that, or at the deadline. */
+  /** Waits for `isReady`. Rejects with the output of the server if it exits before that, or at the deadline. */
   async ready(isReady: () => Promise<boolean>, deadlineMs: number): Promise<void> {
     const deadline = performance.now() + deadlineMs
     while (this.running) {
@@ -111,13 +111,13 @@ export class ServerProcess {
     if (this.#child?.kill(signal) !== true) throw new Error('The server does not run.')
   }
 
-  /** Resolves when the process has ended, by whoever's hand; at once if none runs. */
+  /** Resolves when the process has ended, at once if none runs. */
   async ended(): Promise<void> {
     this.#child?.ref()
     await this.#ended
   }
 
-  /** Sends the signal even to one that is frozen. */
+  /** Sends the signal, and resumes a frozen process so that it arrives. */
   end(signal: NodeJS.Signals): void {
     this.#child?.kill(signal)
     this.#child?.kill('SIGCONT')
@@ -134,7 +134,7 @@ export class ServerProcess {
     throw this.failure(`still ran ${deadlineMs} ms after ${signal}`)
   }
 
-  /** Ends what runs and removes the folder. Safe to call again. */
+  /** Ends the process and removes the folder. Safe to call again. */
   async dispose(): Promise<void> {
     try {
       await this.stop('SIGQUIT')
@@ -144,7 +144,7 @@ export class ServerProcess {
     }
   }
 
-  /** What the last process printed. */
+  /** The output of the last process. */
   log(): string {
     return readFileSync(this.#logPath).subarray(this.#logStart).toString()
   }

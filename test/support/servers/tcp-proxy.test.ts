@@ -4,6 +4,7 @@ import { withClient } from './client.ts'
 import { freshDatabase, portOf, sharedPostgres, type Database } from './database.ts'
 import { freePort } from './port.ts'
 import { startProxy, type TcpProxy } from './tcp-proxy.ts'
+import { eventually } from '../until.ts'
 
 const SHORT_MS = 100
 
@@ -36,13 +37,12 @@ async function values(client: Pick<Client, 'query'>, sql: string): Promise<unkno
   return rows.map((row) => row.value)
 }
 
-/** Past the proxy. */
+/** Bypasses the proxy. */
 const directly = (sql: string): Promise<unknown[]> =>
   withClient(database.url, (client) => values(client, sql))
 
-/** Far beyond what it takes. */
-const eventually = <T>(fact: () => T): ReturnType<typeof expect.poll> =>
-  expect.poll(fact, { timeout: 10_000 })
+const answers = (sql: string, expected: readonly unknown[]): Promise<void> =>
+  eventually(async () => expect(await directly(sql)).toEqual(expected))
 
 describe('a proxy that passes', () => {
   test('carries bytes both ways, however many', async () => {
@@ -58,10 +58,8 @@ describe('a proxy that passes', () => {
     const [pid] = await values(client, 'SELECT pg_backend_pid() AS value')
     expect(proxy.connections).toBe(1)
     await client.end()
-    await eventually(() => proxy.connections).toBe(0)
-    await eventually(() =>
-      directly(`SELECT pid AS value FROM pg_stat_activity WHERE pid = ${String(pid)}`),
-    ).toEqual([])
+    await proxy.changed.until(() => proxy.connections === 0)
+    await answers(`SELECT pid AS value FROM pg_stat_activity WHERE pid = ${String(pid)}`, [])
   })
 
   test('hands on that the server ended a session', async () => {
@@ -70,7 +68,7 @@ describe('a proxy that passes', () => {
     const ended = new Promise((resolve) => client.once('end', resolve))
     await directly(`SELECT pg_terminate_backend(${String(pid)})`)
     await ended
-    await eventually(() => proxy.connections).toBe(0)
+    await proxy.changed.until(() => proxy.connections === 0)
   })
 
   test('hangs up if the server is down', async () => {
@@ -99,14 +97,13 @@ describe('a proxy that is silent', () => {
     await gate.query('BEGIN; LOCK TABLE gate')
     const blocked = client.query(`LOCK TABLE gate; INSERT INTO t VALUES ('late')`)
     const outcome = expect(blocked).rejects.toThrow(/timeout/)
-    await eventually(() =>
-      directly(`SELECT granted AS value FROM pg_locks WHERE relation = 'gate'::regclass ORDER BY 1`),
-    ).toEqual([false, true])
+    const locks = `SELECT granted AS value FROM pg_locks WHERE relation = 'gate'::regclass ORDER BY 1`
+    await answers(locks, [false, true])
     proxy.mode = 'silent'
     await gate.query('COMMIT')
     await gate.end()
     await outcome
-    await eventually(() => directly(`SELECT value FROM t WHERE value = 'late'`)).toEqual(['late'])
+    await answers(`SELECT value FROM t WHERE value = 'late'`, ['late'])
   })
 
   test('does not tell the server that the client is gone', async () => {
@@ -118,7 +115,7 @@ describe('a proxy that is silent', () => {
     const session = `SELECT pid AS value FROM pg_stat_activity WHERE pid = ${String(pid)}`
     expect(await directly(session)).toEqual([pid])
     proxy.cutAll()
-    await eventually(() => directly(session)).toEqual([])
+    await answers(session, [])
   })
 
   test('accepts connections and never answers them', async () => {
@@ -196,10 +193,8 @@ describe('a proxy that loses a reply', () => {
     const lost = proxy.loseNextReply((chunk) => chunk.includes('pg_sleep'))
     const reported = expect(lost).rejects.toThrow('before the answer was whole')
     const query = expect(client.query('SELECT pg_sleep(60)')).rejects.toThrow()
-    await eventually(() =>
-      directly(`SELECT state AS value FROM pg_stat_activity WHERE pid = ${String(pid)}`),
-    ).toEqual(['active'])
-    // Its words on the way out are swallowed, too.
+    await answers(`SELECT state AS value FROM pg_stat_activity WHERE pid = ${String(pid)}`, ['active'])
+    // The error that it sends before it closes is swallowed, too.
     await directly(`SELECT pg_terminate_backend(${String(pid)})`)
     await Promise.all([reported, query])
   })

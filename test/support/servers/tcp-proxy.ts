@@ -1,11 +1,12 @@
-/** A line to a server that can fall silent, break, refuse, and lose one answer, in the process of the test. */
+/** A proxy in the test process whose connections can fall silent, break, be refused, and lose one answer. */
 import { once } from 'node:events'
 import { createServer, Socket, type AddressInfo, type Server } from 'node:net'
+import { Signal } from '../signal.ts'
 
 /**
- * pass: bytes go both ways. silent: what is sent is taken and goes nowhere, in either direction, closes included, and
- * new connections are accepted and never answered; a connection that fell silent never speaks again. refuse: new
- * connections are closed at once, those that exist go on.
+ * pass: bytes go both ways. silent: bytes and closes are accepted from both sides and dropped, and new connections are
+ * accepted and never answered; a silent connection stays silent for ever. refuse: new connections are closed at once, and
+ * existing ones go on.
  */
 export type ProxyMode = 'pass' | 'silent' | 'refuse'
 
@@ -18,6 +19,8 @@ export async function startProxy(targetPort: number): Promise<TcpProxy> {
 }
 
 export class TcpProxy {
+  /** Notified when a connection is accepted or has ended. */
+  readonly changed = new Signal()
   readonly #server: Server
   readonly #targetPort: number
   readonly #links = new Set<Link>()
@@ -35,7 +38,7 @@ export class TcpProxy {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** The same, but through the proxy. */
+  /** The target URL, rewritten to go through the proxy. */
   url(target: string): string {
     const through = new URL(target)
     through.port = String(this.port)
@@ -51,25 +54,24 @@ export class TcpProxy {
     if (mode === 'silent') for (const link of this.#links) link.silence()
   }
 
-  /** How many are open, silent ones included. */
+  /** Number of open connections, silent ones included. */
   get connections(): number {
     return this.#links.size
   }
 
-  /** How many have ever been let in. */
+  /** Number of connections ever accepted. */
   get accepted(): number {
     return this.#accepted
   }
 
-  /** Breaks every connection, for both sides. */
+  /** Cuts every connection, on both sides. */
   cutAll(): void {
     for (const link of this.#links) link.cut()
   }
 
   /**
-   * The next bytes of a client that match reach the server, whose answer is swallowed to its end; then the connection
-   * breaks, and the promise resolves: by now the server has done what it was asked. Rejects if the connection ends
-   * before the answer was whole.
+   * Lets the next matching request through to the server, swallows the whole answer, and then cuts the connection. Resolves
+   * after that, when the server has executed the request. Rejects if the connection ends before the answer is complete.
    */
   loseNextReply(matches: (chunkFromClient: Buffer) => boolean, isWhole = isReadyForQuery): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -77,7 +79,7 @@ export class TcpProxy {
     })
   }
 
-  /** Breaks every connection and listens no more. Safe to call again. */
+  /** Cuts every connection and stops listening. Safe to call again. */
   async close(): Promise<void> {
     this.cutAll()
     if (!this.#server.listening) return
@@ -95,15 +97,19 @@ export class TcpProxy {
       return
     }
     this.#accepted++
-    // The server hears nothing of one who comes while it is silent.
+    // The server never sees a connection that arrives during silence.
     const server = new Socket({ allowHalfOpen: true })
     if (this.#mode === 'pass') server.connect({ port: this.#targetPort, host: '127.0.0.1', noDelay: true })
     const link = new Link(client, server, {
       lossOf: (chunk) => this.#takeLoss(chunk),
-      closed: () => this.#links.delete(link),
+      closed: () => {
+        this.#links.delete(link)
+        this.changed.notify()
+      },
     })
     this.#links.add(link)
     if (this.#mode === 'silent') link.silence()
+    this.changed.notify()
   }
 
   #takeLoss(chunk: Buffer): Loss | undefined {
@@ -125,7 +131,7 @@ interface LinkOwner {
   closed(): void
 }
 
-/** One client's connection, and ours to the server on its behalf. */
+/** A client's connection, paired with one to the server. */
 class Link {
   readonly #client: Socket
   readonly #server: Socket
@@ -146,7 +152,7 @@ class Link {
 
   silence(): void {
     this.#isSilent = true
-    // One that waits for its peer to read on would not even take bytes.
+    // A paused socket would not even accept bytes.
     this.#client.resume()
     this.#server.resume()
   }
@@ -181,7 +187,7 @@ class Link {
     to.once('drain', () => from.resume())
   }
 
-  /** How the end of one side becomes that of the other. */
+  /** Passes the end of one side on to the other. */
   #join(from: Socket, to: Socket): void {
     from.on('error', () => undefined)
     from.on('end', () => {
@@ -191,7 +197,7 @@ class Link {
       if (to.destroyed) this.#over()
       else if (this.#isSilent) return
       else if (hadError) to.destroy()
-      // What is under way to the other side still arrives.
+      // Bytes in flight to the other side still arrive.
       else to.destroySoon()
     })
   }

@@ -1,25 +1,31 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../../test/support/servers/database.ts'
+import { Signal } from '../../../../test/support/signal.ts'
+import { eventually } from '../../../../test/support/until.ts'
+import { deferred } from '../../../../test/support/virtual.ts'
 import type { Executor, Statement } from '../executor.ts'
 import type { PgExecutorOptions } from './options.ts'
 import { pgExecutor } from './pg-executor.ts'
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 10_000, interval: 10 })
-
 let database: Database
 let pool: pg.Pool
 let notices: string[]
+/** Notified when the pool gives a client, takes one back or loses one. */
+let news: Signal
 const opened: Executor[] = []
 
 beforeEach(async () => {
   database = await freshDatabase(sharedPostgres(18))
   pool = new pg.Pool({ connectionString: database.url, max: 2, application_name: 'theirs' })
-  // The end of a pool does not wait for the server's: the database may be dropped under a connection that is on its way out.
-  // The pool tells of it as well, if the connection is idle.
+  // A pool ends before the server has closed its sessions, so the database may be dropped under one of its connections. If
+  // that connection is idle, the pool emits the error as well.
   pool.on('connect', (client) => client.on('error', ignore))
   pool.on('error', ignore)
+  news = new Signal()
+  // The pool emits before it has counted.
+  for (const event of ['acquire', 'release', 'remove'] as const)
+    pool.on(event, () => queueMicrotask(news.notify))
   notices = []
 })
 
@@ -42,7 +48,7 @@ const divide = sql('divide', 'select 1 / $1::int')
 const ignore = (): void => undefined
 
 describe('a lent pool', () => {
-  test('is what statements, scripts and transactions run on', async () => {
+  test('runs statements, scripts and transactions', async () => {
     const executor = connect()
     await executor.open()
     expect(await executor.query(who, [])).toEqual([{ name: 'theirs', n: 1 }])
@@ -52,7 +58,7 @@ describe('a lent pool', () => {
     expect(pool.idleCount).toBe(1)
   })
 
-  test('gets every client back, in order: also those that failed', async () => {
+  test('gets every client back in working order, even after errors', async () => {
     const executor = connect()
     for (let times = 0; times < 5; times++) {
       await expect(executor.query(divide, [0])).rejects.toMatchObject({
@@ -63,7 +69,7 @@ describe('a lent pool', () => {
     }
     expect([pool.totalCount, pool.idleCount]).toEqual([1, 1])
     const { rows } = await pool.query<{ n: string }>('select 1::bigint as n')
-    // As its owner knows it.
+    // The owner still gets the types that pg parses by default.
     expect(rows).toEqual([{ n: '1' }])
   })
 
@@ -74,7 +80,7 @@ describe('a lent pool', () => {
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
-  test('that is used up is an error at the deadline, and no client is lost by it', async () => {
+  test('that is exhausted fails at the deadline, and loses no client', async () => {
     const executor = connect({ queryTimeoutMs: 200 })
     const theirs = [await pool.connect(), await pool.connect()]
     await expect(executor.query(who, [])).rejects.toMatchObject({
@@ -82,11 +88,11 @@ describe('a lent pool', () => {
       message: 'The lent pool gave no connection within 200ms.',
     })
     for (const client of theirs) client.release()
-    await until(() => expect([pool.totalCount, pool.idleCount]).toEqual([2, 2]))
+    await news.until(() => expect([pool.totalCount, pool.idleCount]).toEqual([2, 2]))
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
-  test('leaves some to statements, however many transactions of handlers are open', async () => {
+  test('keeps connections for statements, however many commit() transactions are open', async () => {
     const executor = connect({ commitConnections: 1, queryTimeoutMs: 500 })
     const inTransaction = (work: () => Promise<void>): Promise<void> =>
       executor.transaction(work, { ofHandler: true })
@@ -100,7 +106,7 @@ describe('a lent pool', () => {
     expect([pool.totalCount, pool.idleCount]).toEqual([2, 2])
   })
 
-  test('whose connections are terminated ends no process', async () => {
+  test('survives the termination of its connections', async () => {
     const executor = connect()
     const admin = pgExecutor({ connectionString: database.url })
     opened.push(admin)
@@ -111,25 +117,25 @@ describe('a lent pool', () => {
       `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
        where application_name = 'theirs' and datname = current_database() and query like '%pg_sleep%'`,
     )
-    await until(async () => expect(await admin.query(kill, [])).toEqual([{ n: 1 }]))
+    await eventually(async () => expect(await admin.query(kill, [])).toEqual([{ n: 1 }]))
     expect(await running).toMatchObject({ code: '57P01' })
     expect(await executor.query(who, [])).toHaveLength(1)
-    // Idle, where nobody but us listens for errors of the pool.
+    // Now an idle one: only the executor and this test listen for errors of the pool.
     const killIdle = sql(
       'kill_idle',
       `select count(pg_terminate_backend(pid)) as n from pg_stat_activity
        where application_name = 'theirs' and datname = current_database()`,
     )
     await admin.query(killIdle, [])
-    await until(() => expect(pool.totalCount).toBe(0))
+    await news.until(() => expect(pool.totalCount).toBe(0))
     expect(await executor.query(who, [])).toHaveLength(1)
   })
 
-  test('is not ended by a close, and what we added to it is gone', async () => {
+  test('is not ended by a close, which removes the listeners that were added', async () => {
     const before = pool.listenerCount('error')
     const executor = connect()
     const running = executor.query(sleep, [60]).catch((error: unknown) => error)
-    await until(() => expect(pool.totalCount - pool.idleCount).toBe(1))
+    await news.until(() => expect(pool.totalCount - pool.idleCount).toBe(1))
     await executor.close()
     expect(await running).toMatchObject({ code: 'HF_CLOSED' })
     await expect(executor.query(who, [])).rejects.toMatchObject({ code: 'HF_CLOSED' })
@@ -138,7 +144,7 @@ describe('a lent pool', () => {
     expect((await pool.query('select 1 as n')).rows).toEqual([{ n: 1 }])
   })
 
-  test('alone cannot listen, which is said once', async () => {
+  test('cannot listen on its own, and emits one notice', async () => {
     const executor = connect()
     const [one, two] = [
       await executor.listen('a', ignore, ignore),
@@ -149,18 +155,18 @@ describe('a lent pool', () => {
     await one.stop()
   })
 
-  test('with a connection string listens on a connection of its own', async () => {
+  test('with a connection string listens on a separate connection', async () => {
     const executor = connect({ connectionString: database.url })
-    const heard: string[] = []
-    const listening = await executor.listen('a', (payload) => heard.push(payload), ignore)
+    const heard = deferred<string>()
+    const listening = await executor.listen('a', (payload) => heard.resolve(payload), ignore)
     expect(listening.listening).toBe(true)
     await pool.query(`select pg_notify('a', 'hello')`)
-    await until(() => expect(heard).toEqual(['hello']))
+    expect(await heard.promise).toBe('hello')
     expect(notices).toEqual([])
   })
 
-  test('whose notices do not arrive is said to be deaf, once', async () => {
-    // Another database on the same server: as behind a pooler, LISTEN succeeds, and nothing comes.
+  test('emits one notice if notifications do not arrive', async () => {
+    // Another database on the same server: as behind a pooler, LISTEN succeeds and nothing arrives.
     const executor = connect({ connectionString: sharedPostgres(18) })
     const gap = vi.fn()
     const [one, two] = await Promise.all([

@@ -1,14 +1,14 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../../test/support/servers/database.ts'
+import { Signal } from '../../../../test/support/signal.ts'
+import { eventually } from '../../../../test/support/until.ts'
+import { deferred } from '../../../../test/support/virtual.ts'
 import { systemClock, type Clock } from '../../../std/clock.ts'
 import type { Executor, Statement } from '../executor.ts'
 import type { PgExecutorOptions } from './options.ts'
 import { pgExecutor } from './pg-executor.ts'
 
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 10_000, interval: 10 })
-
-/** Ten times as impatient as the real one. */
+/** A tenth of the timeouts of the real clock. */
 const hasty: Clock = { ...systemClock, after: (ms, fn) => systemClock.after(ms / 10, fn) }
 
 let database: Database
@@ -58,26 +58,26 @@ async function whileLocked(work: () => Promise<void>): Promise<void> {
 }
 
 describe('a connection that does not answer', () => {
-  test('gives its place to others soon, goes on, and is not kept then', async () => {
+  test('soon gives its place to others, finishes, and is closed', async () => {
     const executor = connect({ connections: 1, queryTimeoutMs: 300_000 })
     let slow: Promise<unknown> = Promise.resolve()
     await whileLocked(async () => {
       slow = executor.query(locked, [])
-      await until(async () => expect(await countOf(waiting)).toBe(1))
+      await eventually(async () => expect(await countOf(waiting)).toBe(1))
       expect(await executor.query(one, [])).toEqual([{ n: 1 }])
       expect(await countOf(all)).toBe(2)
     })
     expect(await slow).toEqual([{ n: 1 }])
-    await until(async () => expect(await countOf(all)).toBe(1))
+    await eventually(async () => expect(await countOf(all)).toBe(1))
   })
 
-  test('makes no more connections than as many again', async () => {
+  test('at most doubles the number of connections', async () => {
     const executor = connect({ connections: 1, queryTimeoutMs: 100_000 })
     const slow: Promise<unknown>[] = []
     await whileLocked(async () => {
       slow.push(executor.query(locked, []).catch((error: unknown) => error))
       slow.push(executor.query(locked, []).catch((error: unknown) => error))
-      await until(async () => expect(await countOf(waiting)).toBe(2))
+      await eventually(async () => expect(await countOf(waiting)).toBe(2))
       await expect(executor.query({ ...one, timeoutMs: 10_000 }, [])).rejects.toMatchObject({
         code: 'HF_STORE_UNREACHABLE',
         message: 'No database connection came free within 10s: all 1 are in use.',
@@ -89,15 +89,15 @@ describe('a connection that does not answer', () => {
   })
 })
 
-describe('a statement that nobody waits for long', () => {
-  test('is not begun once it has waited too long for a connection', async () => {
+describe('a statement with a short timeout', () => {
+  test('is not started after it has waited too long for a connection', async () => {
     const executor = connect({ connections: 1, queryTimeoutMs: 300_000 })
     await executor.script('create table begun (n int)')
     const write = { ...sql('write', 'insert into begun values (1)'), timeoutMs: 100 }
     let slow: Promise<unknown> = Promise.resolve()
     await whileLocked(async () => {
       slow = executor.query(locked, [])
-      await until(async () => expect(await countOf(waiting)).toBe(1))
+      await eventually(async () => expect(await countOf(waiting)).toBe(1))
       await expect(executor.query(write, [])).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
       expect(await executor.query(one, [])).toEqual([{ n: 1 }])
       expect(await executor.query(sql('begun', 'select n from begun'), [])).toEqual([])
@@ -109,20 +109,22 @@ describe('a statement that nobody waits for long', () => {
 describe('transactions of handlers', () => {
   const ofHandler = { ofHandler: true }
 
-  /** So many of them, open until the end of `work`. */
+  /** Keeps `count` transactions open until `work` ends. */
   async function whileOpen(executor: Executor, count: number, work: () => Promise<void>): Promise<void> {
     let end = (): void => undefined
     const gate = new Promise<void>((resolve) => (end = resolve))
+    const news = new Signal()
     let open = 0
     const all = Array.from({ length: count }, () =>
       executor.transaction(async (tx) => {
         await tx.query(one, [])
         open++
+        news.notify()
         await gate
       }, ofHandler),
     )
     try {
-      await until(() => expect(open).toBe(count))
+      await news.until(() => open === count)
       await work()
     } finally {
       end()
@@ -130,22 +132,22 @@ describe('transactions of handlers', () => {
     }
   }
 
-  test('take connections of their own, which end when nobody needs them any more', async () => {
+  test('use separate connections, which are closed when nobody needs them', async () => {
     const executor = connect({ connections: 1, commitConnections: 3 })
     await whileOpen(executor, 3, async () => {
       expect(await countOf(all)).toBe(3)
       expect(await executor.query(one, [])).toEqual([{ n: 1 }])
       expect(await countOf(all)).toBe(4)
     })
-    await until(async () => expect(await countOf(all)).toBe(1))
+    await eventually(async () => expect(await countOf(all)).toBe(1))
     await whileOpen(executor, 1, async () => expect(await countOf(all)).toBe(2))
   })
 
-  test('wait for one of them beyond that, and fail at the deadline, while statements go on', async () => {
+  test('wait beyond that limit and fail at the deadline, while statements go on', async () => {
     const executor = connect({ connections: 1, commitConnections: 2, queryTimeoutMs: 3_000 })
     let waited: Promise<unknown> = Promise.resolve()
     await whileOpen(executor, 2, async () => {
-      // However long the others take: they give their place to nobody.
+      // Even if the others are slow, they do not give up their places.
       await expect(executor.transaction(() => Promise.resolve(), ofHandler)).rejects.toMatchObject({
         code: 'HF_STORE_UNREACHABLE',
         message: 'No connection for commit() came free within 3s: all 2 are in use.',
@@ -158,7 +160,7 @@ describe('transactions of handlers', () => {
     expect(await waited).toEqual([{ n: 1 }])
   })
 
-  test('use a connection again that the one before has just left', async () => {
+  test('reuse the connection of the transaction before', async () => {
     const executor = connect({ connections: 1 })
     const pid = sql('pid', 'select pg_backend_pid() as n')
     const pids = new Set<number>()
@@ -169,20 +171,20 @@ describe('transactions of handlers', () => {
     expect(pids.size).toBe(1)
   })
 
-  test('are cut off at the close', async () => {
+  test('are aborted by a close', async () => {
     const executor = connect({ connections: 1 })
-    let open = false
+    const open = deferred()
     const running = executor
       .transaction(async (tx) => {
         await tx.query(one, [])
-        open = true
+        open.resolve()
         await new Promise(() => undefined)
       }, ofHandler)
       .catch((error: unknown) => error)
     void running
-    await until(() => expect(open).toBe(true))
+    await open.promise
     await executor.close()
-    await until(async () => expect(await countOf(all)).toBe(0))
+    await eventually(async () => expect(await countOf(all)).toBe(0))
     await expect(executor.transaction(() => Promise.resolve(), ofHandler)).rejects.toMatchObject({
       code: 'HF_CLOSED',
     })

@@ -270,7 +270,7 @@ describe('a pool that is full', () => {
     const pids = await Promise.all(Array.from({ length: 40 }, () => pid(executor)))
     expect(new Set(pids).size).toBeGreaterThan(1)
     expect(new Set(pids).size).toBeLessThanOrEqual(12)
-    // All at once in one transaction, where pg would warn of its queue.
+    // Concurrently in one transaction, where pg would warn about its queue.
     await executor.transaction((tx) => Promise.all(Array.from({ length: 5 }, () => pid(tx))))
     await executor.close()
     process.off('warning', note)

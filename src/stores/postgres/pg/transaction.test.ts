@@ -6,6 +6,7 @@ import {
   type Database,
 } from '../../../../test/support/servers/database.ts'
 import { startProxy, type TcpProxy } from '../../../../test/support/servers/tcp-proxy.ts'
+import { eventually } from '../../../../test/support/until.ts'
 import type { Executor, Queryable, Statement } from '../executor.ts'
 import { pgExecutor } from './pg-executor.ts'
 
@@ -172,7 +173,7 @@ describe('a function that an upgrade replaces', () => {
       await upgrade.script('select pg_advisory_xact_lock(4711)')
       call = executor.query(step, [])
       const waits = sql('waits', `select count(*)::int as n from pg_locks where objid = 4711 and not granted`)
-      await expect.poll(() => executor.query(waits, [])).toEqual([{ n: 1 }])
+      await eventually(async () => expect(await executor.query(waits, [])).toEqual([{ n: 1 }]))
       await upgrade.script(`
         drop function inner_step(int);
         create function inner_step(a int, b int) returns text language sql as $$ select 'new' $$;

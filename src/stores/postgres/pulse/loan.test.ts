@@ -1,6 +1,6 @@
 /** Listening on the connection of the heartbeat thread, on a real server. */
 import type { Worker as Thread } from 'node:worker_threads'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
   freshDatabase,
   portOf,
@@ -8,6 +8,9 @@ import {
   type Database,
 } from '../../../../test/support/servers/database.ts'
 import { startProxy } from '../../../../test/support/servers/tcp-proxy.ts'
+import { Signal } from '../../../../test/support/signal.ts'
+import { eventually } from '../../../../test/support/until.ts'
+import { deferred } from '../../../../test/support/virtual.ts'
 import { makeIds } from '../../../job/ids.ts'
 import { systemClock, type Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
@@ -19,14 +22,17 @@ import { postgresStore } from '../postgres-store.ts'
 import { postgresThread } from './start-pulse.ts'
 
 const ids = makeIds(systemClock, systemRandom)
-const LEASE_MS = 3_000
+/** Short, because a silent connection is noticed by a renewal, and a test blocks for longer than a lease. */
+const LEASE_MS = 1_000
 
 let database: Database
 /** Has the schema, and registers workers. */
 let store: Store
-/** Straight to the server. */
+/** Bypasses the proxy. */
 let admin: Executor
 const opened: { close(): Promise<void> }[] = []
+/** Notified of every payload and gap. */
+const news = new Signal()
 
 beforeAll(async () => {
   database = await freshDatabase(sharedPostgres(18))
@@ -37,16 +43,13 @@ beforeAll(async () => {
 
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((one) => one.close()))
-  await until(async () => expect(await connections()).toEqual({ main: 0, thread: 0 }))
+  await eventually(async () => expect(await connections()).toEqual({ main: 0, thread: 0 }))
 })
 
 afterAll(async () => {
   await Promise.all([store.close(), admin.close()])
   await database.drop()
 })
-
-/** Far beyond what anything here takes: a loaded machine is no failure. */
-const until = (fact: () => unknown): Promise<unknown> => vi.waitFor(fact, { timeout: 20_000, interval: 10 })
 
 function withName(url: string, name: string): string {
   const named = new URL(url)
@@ -90,7 +93,7 @@ interface Process {
   thread(): Thread
 }
 
-/** As much of one as matters here: statements, a heartbeat thread and a listener. */
+/** The relevant parts of a process: statements, a heartbeat thread and a listener. */
 function startProcess(url = database.url, clock: Clock = systemClock): Process {
   const notices: string[] = []
   const onNotice = (line: string): void => void notices.push(line)
@@ -108,25 +111,32 @@ function startProcess(url = database.url, clock: Clock = systemClock): Process {
       await store.register(worker, LEASE_MS)
       const pulse = pulses.keepAlive(worker, LEASE_MS)!
       pulse.setPatience(60_000)
-      await until(() => expect(pulse.sentMs).toBeGreaterThan(0))
+      await eventually(() => expect(pulse.sentMs).toBeGreaterThan(0))
       return pulse
     },
     async listen(channel) {
       const heard = { payloads: [] as string[], gaps: 0 }
-      const onPayload = (payload: string): void => void heard.payloads.push(payload)
-      const listening = await executor.listen(channel, onPayload, () => heard.gaps++)
+      const onPayload = (payload: string): void => {
+        heard.payloads.push(payload)
+        news.notify()
+      }
+      const onGap = (): void => {
+        heard.gaps++
+        news.notify()
+      }
+      const listening = await executor.listen(channel, onPayload, onGap)
       return Object.assign(heard, { listening })
     },
   }
 }
 
-/** Nothing of this thread goes on meanwhile: no timer, no answer, no promise. */
+/** Blocks this thread: no timer fires, no answer is read, no promise settles. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
 const inThread = async (): Promise<void> => {
-  await until(async () => expect(await connections()).toEqual({ main: 1, thread: 1 }))
+  await eventually(async () => expect(await connections()).toEqual({ main: 1, thread: 1 }))
 }
 
 describe('a process with a heartbeat thread', () => {
@@ -138,28 +148,28 @@ describe('a process with a heartbeat thread', () => {
     await inThread()
     for (const payload of ['1', '', 'ü']) await notify('a', payload)
     await notify('b', '2')
-    await until(() => expect([a.payloads, b.payloads]).toEqual([['1', '', 'ü'], ['2']]))
+    await news.until(() => expect([a.payloads, b.payloads]).toEqual([['1', '', 'ü'], ['2']]))
     await a.listening.stop()
     await notify('a', 'no')
     await notify('b', '3')
-    await until(() => expect(b.payloads).toEqual(['2', '3']))
+    await news.until(() => expect(b.payloads).toEqual(['2', '3']))
     expect([a.payloads.length, a.gaps, b.gaps]).toEqual([3, 0, 0])
     expect(process.notices).toEqual([])
   })
 
-  test('moves its listener there when the thread starts, and misses nothing meanwhile', async () => {
+  test('moves its listener there when the thread starts, and misses nothing', async () => {
     const process = startProcess()
     const heard = await process.listen('a')
     expect(await connections()).toEqual({ main: 2, thread: 0 })
     await process.keep()
     let sent = 0
-    await until(async () => {
+    await eventually(async () => {
       await notify('a', String(sent++))
       expect(await connections()).toEqual({ main: 1, thread: 1 })
     })
-    await until(() => expect(heard.payloads).toContain(String(sent - 1)))
+    await news.until(() => expect(heard.payloads).toContain(String(sent - 1)))
     expect(new Set(heard.payloads)).toEqual(new Set(Array.from({ length: sent }, (_, n) => String(n))))
-    await until(() => expect(heard.gaps).toBe(1))
+    await news.until(() => expect(heard.gaps).toBe(1))
   })
 
   test('keeps the connection while it listens, whether there are leases to renew or not', async () => {
@@ -169,47 +179,47 @@ describe('a process with a heartbeat thread', () => {
     await inThread()
     pulse.stop()
     await notify('a', 'still')
-    await until(() => expect(heard.payloads).toEqual(['still']))
+    await news.until(() => expect(heard.payloads).toEqual(['still']))
     expect(await connections()).toEqual({ main: 1, thread: 1 })
     await heard.listening.stop()
-    await until(async () => expect(await connections()).toEqual({ main: 1, thread: 0 }))
+    await eventually(async () => expect(await connections()).toEqual({ main: 1, thread: 0 }))
     expect(heard.gaps).toBe(0)
   })
 
-  test('goes on renewing when nobody listens any more', async () => {
+  test('keeps renewing after the last listener has stopped', async () => {
     const process = startProcess()
     const pulse = await process.keep()
     const first = await process.listen('a')
     await first.listening.stop()
     const stoppedMs = systemClock.monotonicMs()
-    await until(() => {
+    await eventually(() => {
       pulse.turned()
       expect(pulse.sentMs).toBeGreaterThan(stoppedMs)
     })
     const second = await process.listen('b')
     await notify('a', 'no')
     await notify('b', 'yes')
-    await until(() => expect(second.payloads).toEqual(['yes']))
+    await news.until(() => expect(second.payloads).toEqual(['yes']))
     expect([first.payloads, await connections()]).toEqual([[], { main: 1, thread: 1 }])
   })
 
-  test('listens again when the connection is lost, and tells the gap', async () => {
+  test('listens again after the connection is lost, and reports the gap', async () => {
     const process = startProcess()
     const pulse = await process.keep()
     const heard = await process.listen('a')
     await endThreadConnection()
-    await until(() => expect(heard.gaps).toBe(1))
+    await news.until(() => expect(heard.gaps).toBe(1))
     await notify('a', 'after')
-    await until(() => expect(heard.payloads).toEqual(['after']))
+    await news.until(() => expect(heard.payloads).toEqual(['after']))
     await inThread()
     const lostMs = systemClock.monotonicMs()
-    await until(() => {
+    await eventually(() => {
       pulse.turned()
       expect(pulse.sentMs).toBeGreaterThan(lostMs)
     })
   })
 
-  test('finds out by renewing that the connection is silent', async () => {
+  test('notices a silent connection by a renewal', async () => {
     const proxy = await startProxy(portOf(database.url))
     opened.push(proxy)
     const process = startProcess(proxy.url(database.url))
@@ -217,41 +227,41 @@ describe('a process with a heartbeat thread', () => {
     const heard = await process.listen('a')
     proxy.mode = 'silent'
     proxy.mode = 'pass'
-    await until(() => {
+    await eventually(() => {
       pulse.turned()
       expect(heard.gaps).toBe(1)
     })
     await notify('a', 'after')
-    await until(() => expect(heard.payloads).toEqual(['after']))
+    await news.until(() => expect(heard.payloads).toEqual(['after']))
   })
 
-  test('listens on a connection of its own while the thread is gone, and on that of the next one', async () => {
+  test('listens on a separate connection while there is no thread, and then on that of the next thread', async () => {
     let aheadMs = 0
     const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
     const process = startProcess(database.url, clock)
     const pulse = await process.keep()
     const heard = await process.listen('a')
     await process.thread().terminate()
-    await until(() => expect(heard.gaps).toBe(1))
+    await news.until(() => expect(heard.gaps).toBe(1))
     await notify('a', 'own')
-    await until(() => expect(heard.payloads).toEqual(['own']))
+    await news.until(() => expect(heard.payloads).toEqual(['own']))
     expect(await connections()).toEqual({ main: 2, thread: 0 })
-    // It is not started again at once.
+    // The thread is not restarted at once.
     aheadMs = 10_000
     pulse.turned()
     await inThread()
-    await until(() => expect(heard.gaps).toBe(2))
+    await news.until(() => expect(heard.gaps).toBe(2))
     await notify('a', 'thread')
-    await until(() => expect(heard.payloads).toEqual(['own', 'thread']))
+    await news.until(() => expect(heard.payloads).toEqual(['own', 'thread']))
   })
 
-  test('renews while the event loop is blocked, and then hears what fits, or of the gap', async () => {
+  test('renews while the event loop is blocked, and reports a gap for notifications that did not fit', async () => {
     const process = startProcess()
     const pulse = await process.keep()
     const heard = await process.listen('a')
     const flood = `select count(pg_notify('a', n::text)) from generate_series(1, 5000) as n, pg_sleep(0.5)`
     const flooding = admin.query({ name: 'flood', text: flood }, [])
-    await until(async () => {
+    await eventually(async () => {
       const sleeping = `select count(*) as n ${CONNECTIONS} = 'admin' and wait_event = 'PgSleep'`
       expect(await admin.query({ name: 'sleeping', text: sleeping }, [])).toEqual([{ n: 1 }])
     })
@@ -260,9 +270,9 @@ describe('a process with a heartbeat thread', () => {
     block(LEASE_MS * 1.5)
     expect(pulse.sentMs).toBeGreaterThan(blockedMs)
     await flooding
-    await until(() => expect(heard.gaps).toBeGreaterThan(0))
+    await news.until(() => expect(heard.gaps).toBeGreaterThan(0))
     await notify('a', 'last')
-    await until(() => expect(heard.payloads.at(-1)).toBe('last'))
+    await news.until(() => expect(heard.payloads.at(-1)).toBe('last'))
     expect(heard.payloads.length).toBeLessThan(5_000)
   })
 })
@@ -280,19 +290,19 @@ describe('a process whose heartbeat thread does not start', () => {
     const executor = pgExecutor({ connectionString: database.url, connections: 1 }, { lender: pulses })
     opened.push(pulses, executor)
     pulses.keepAlive(ids.worker(), LEASE_MS)
-    const heard: string[] = []
+    const heard = deferred<string>()
     await executor.listen(
       'a',
-      (payload) => heard.push(payload),
+      (payload) => heard.resolve(payload),
       () => undefined,
     )
     await notify('a', 'own')
-    await until(() => expect(heard).toEqual(['own']))
+    expect(await heard.promise).toBe('own')
     expect(await connections()).toEqual({ main: 2, thread: 0 })
     expect(notices).toHaveLength(1)
   })
 
-  test('does not wait for one that ends or hangs at its start', async () => {
+  test('does not wait for a thread that ends or hangs at its start', async () => {
     const { Worker } = await import('node:worker_threads')
     for (const text of [`throw new Error('broken')`, `setInterval(() => undefined, 1000)`]) {
       const pulses = new Pulses({
@@ -303,14 +313,14 @@ describe('a process whose heartbeat thread does not start', () => {
       const executor = pgExecutor({ connectionString: database.url, connections: 1 }, { lender: pulses })
       opened.push(pulses, executor)
       pulses.keepAlive(ids.worker(), LEASE_MS)
-      const heard: string[] = []
+      const heard = deferred<string>()
       await executor.listen(
         'a',
-        (payload) => heard.push(payload),
+        (payload) => heard.resolve(payload),
         () => undefined,
       )
       await notify('a', 'own')
-      await until(() => expect(heard).toEqual(['own']))
+      expect(await heard.promise).toBe('own')
       await Promise.all([executor.close(), pulses.close()])
     }
   })

@@ -23,7 +23,7 @@ test('a heartbeat that crosses the first claim from a queue raises the number th
       return answers[name]
     }
     const answer = [30_000, 20_000, '5']
-    // It is answered before this one reaches the shard of the queue.
+    // The other call is answered before this one reaches the shard of the queue.
     await during.claim()
     return answer
   }) as Run

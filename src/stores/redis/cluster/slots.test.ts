@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { slotOf } from './slots.ts'
 
-// As CLUSTER KEYSLOT answers.
+// The answers of CLUSTER KEYSLOT.
 test.for([
   ['123456789', 12739],
   ['foo', 12182],

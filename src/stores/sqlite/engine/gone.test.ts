@@ -13,14 +13,14 @@ const { tables, statements } = readSql()
 const LEASE_MS = 30_000
 const TTL_MS = 10_000
 
-/** Names of processes; null for those that nobody can name. */
+/** Identities of processes, null if unknown. */
 type Process = string | null
 
 let database: InstanceType<typeof DatabaseSync>
 let gone: Set<string>
 let nowMs: number
 
-/** What a process of that name does. */
+/** The store as the process of that identity sees it. */
 function as(own: Process): <Name extends StepName>(name: Name, ...args: StepArgs<Name>) => StepAnswer<Name> {
   const engine = new Engine({
     db: new Db(database, statements),
@@ -37,7 +37,7 @@ function as(own: Process): <Name extends StepName>(name: Name, ...args: StepArgs
   }
 }
 
-/** A worker of that process that has claimed two jobs, of which one can be running. */
+/** A worker of that process with two claimed jobs, one of which may be running. */
 function busyWorker(process: Process): WorkerId {
   const worker = newWorkerId()
   const ask = as(process)

@@ -23,7 +23,7 @@ const hasModes = process.platform !== 'win32'
 const isRoot = process.getuid?.() === 0
 const mode = (path: string): number => statSync(path).mode & 0o777
 
-/** The lines about modes; the file system of the temporary folder may be worth a line of its own. */
+/** Only the notices about modes. The file system of the temporary folder may cause others. */
 function prepare(path = directory): string[] {
   const lines: string[] = []
   prepareDirectory(path, (line) => lines.push(line))
@@ -177,7 +177,7 @@ describe('a directory that cannot be the store', () => {
     expect(readdirSync(directory).toSorted()).toEqual(names)
   })
 
-  // Not even root may make or open anything there.
+  // Not even root can create or open anything there.
   test.runIf(process.platform === 'linux').each(['/sys/holdfast', '/sys'])(
     'is one that this process may not write: %s',
     (path) => {

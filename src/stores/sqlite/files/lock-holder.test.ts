@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { findWriter, lockHolder, shortCommand, type FileId } from './lock-holder.ts'
 import { readProcessStat } from './process-stat.ts'
 
-/** 254:0, as /proc/locks writes it, is fe:00. */
+/** /proc/locks writes the device 254:0 as fe:00. */
 const file: FileId = { dev: 0xfe00n, ino: 2170898n }
 const held = '1: POSIX  ADVISORY  WRITE 10955 fe:00:2170898 120 120\n'
 
@@ -97,7 +97,7 @@ describe.runIf(process.platform === 'linux')('the holder of the write lock', () 
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Holds the lock, and lets go of it at the first line it reads. */
+  /** Holds the lock, and releases it when it reads a line. */
   async function hold(): Promise<ChildProcessWithoutNullStreams> {
     const library = createRequire(import.meta.url).resolve('@photostructure/sqlite')
     const script = `/* writer */

@@ -16,7 +16,7 @@ afterEach(async () => {
   }
 })
 
-/** A process that waits, and what it calls itself. */
+/** A waiting process and its identity. */
 async function otherProcess(): Promise<{ child: ChildProcess; pid: number; identity: string }> {
   const script = `
     const { ownProcess } = await import(${JSON.stringify(new URL('process-identity.ts', import.meta.url).href)})
@@ -30,7 +30,7 @@ async function otherProcess(): Promise<{ child: ChildProcess; pid: number; ident
   return { child, pid: child.pid!, identity: chunk.toString().trim() }
 }
 
-/** Without a turn of the event loop, in which Node would collect a child that died. */
+/** Blocks the event loop, because Node would reap a dead child in its next turn. */
 function awaitState(pid: number, state: string): void {
   for (;;) {
     const stat = readProcessStat(pid)
@@ -118,7 +118,7 @@ describe('the judgement', () => {
 
   test('says nothing about another namespace, not even after a restart', () => {
     expect(gone(['linux pid:[4026532177]', here.boot, 7, 500], 'gone')).toBe(false)
-    // LXC gives each container a boot id of its own.
+    // LXC gives each container its own boot id.
     expect(gone(['linux pid:[4026532177]', 'b0', 7, 500], 'gone')).toBe(false)
   })
 

@@ -1,8 +1,7 @@
 /**
- * The store's own moves, as the checker wants them: triggers on its tables write down every row that comes, goes or
- * changes, in the same transaction as the row itself. So the audit has what was committed, all of it and nothing else,
- * also across a crash of the server. Each transaction is stamped when it commits: whoever waits for what it has locked is
- * stamped later.
+ * The store's own moves, in the checker's format. Triggers on its tables record every insert, update and delete in the
+ * same transaction as the row, so the audit has exactly what was committed, even across a crash of the server. Each
+ * transaction is stamped when it commits, so a transaction that waited for its locks has a later stamp.
  */
 import { withClient } from '../../../support/servers/client.ts'
 import type { TimedEvent } from '../../../support/recorded-store.ts'
@@ -63,12 +62,12 @@ const INSTALL = `
   ).join('\n')}
 `
 
-/** In a database whose store was opened once, before anybody uses it. */
+/** Call it after the store was opened once and before anybody uses it. */
 export async function installAudit(url: string): Promise<void> {
   await withClient(url, (client) => client.query(INSTALL))
 }
 
-/** What became of everything since: moves, leases and settings in the order of their transactions. */
+/** Everything that happened since then: moves, leases and settings in the order of their transactions. */
 export async function readAudit(url: string, settlementOf: SettlementOf): Promise<TimedEvent[]> {
   const { rows } = await withClient(
     url,

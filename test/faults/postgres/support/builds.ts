@@ -1,7 +1,7 @@
 /**
- * Packed builds of this package, each in a project of its own, as users install them: today's, and two that are made from it
- * with invented later versions of the schema. What is invented is edited into the files of the build, and an edit that
- * no longer fits fails.
+ * Packed builds of this package, each installed in its own project, as users install them: today's build, and two made from
+ * it with invented later versions of the schema. The inventions are edits of the files of the build. An edit that no longer
+ * applies is an error.
  */
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -57,9 +57,9 @@ export async function packBuilds(): Promise<Builds> {
 }
 
 /**
- * Everything that a version may do to the schema of the one before: a column in the row type that functions pass around, one
- * in a partitioned table, an index; functions with another body, other parameters and other results; another type and another
- * view; and a new function, which the program calls if the schema has it.
+ * Everything that a version may change in the schema of its predecessor: a new column in the row type that functions pass
+ * around, another in a partitioned table, and an index; functions with a new body, new parameters and new results; a changed
+ * type and a changed view; and a new function, which the program calls if the schema has it.
  */
 function inventNext(build: Build, version = build.version): void {
   const edit = editor(build)

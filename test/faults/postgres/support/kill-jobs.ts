@@ -1,4 +1,4 @@
-/** What the workers of the kill soak on PostgreSQL run. */
+/** The jobs of the kill soak on PostgreSQL. */
 import { Pool } from 'pg'
 import { killWork } from '../../support/kill-work.ts'
 

@@ -1,4 +1,4 @@
-/** PostgreSQL as the place of the kill soak. */
+/** The kill soak on PostgreSQL. */
 import { fileURLToPath } from 'node:url'
 import { postgresStore } from '../../../../src/stores/postgres/index.ts'
 import { withClient } from '../../../support/servers/client.ts'
@@ -7,7 +7,7 @@ import { killSoak, type KillOptions, type KillReport, type KillSite } from '../.
 import { installAudit, readAudit } from './audit.ts'
 
 export async function killSoakOnPostgres(options: KillOptions): Promise<KillReport> {
-  // A kill loses nothing that was written, so nothing need be synced.
+  // A kill loses nothing that was written, so nothing needs to be synced.
   await using server = await startPostgres({
     version: 18,
     settings: { fsync: 'off', max_connections: '100' },

@@ -1,10 +1,10 @@
-/** Programs of several builds on one database, what they have done, and what must be true of it at the end. */
+/** Programs of several builds on one database, what they did, and what must hold at the end. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { expect } from 'vitest'
 import { Child } from '../../support/child.ts'
-import { until } from '../../support/until.ts'
+import { until } from '../../../support/until.ts'
 import type { Build } from './builds.ts'
 
 export interface ProgramOptions {
@@ -60,7 +60,7 @@ export class Rehearsal {
     return fact.refused
   }
 
-  /** Until every program that runs has run so many more jobs. */
+  /** Waits until every running program has run this many more jobs. */
   async progress(jobs = 100): Promise<void> {
     const before = await this.#effects()
     const done = async (): Promise<boolean> => {

@@ -1,10 +1,10 @@
-/** PostgreSQL as the place of the schedule soak. */
+/** The schedule soak on PostgreSQL. */
 import { postgresStore } from '../../../../src/stores/postgres/index.ts'
 import { startPostgres } from '../../../support/servers/postgres-server.ts'
 import { scheduleSoak, type ScheduleOptions, type ScheduleReport } from '../../support/schedule-soak.ts'
 
 export async function scheduleSoakOnPostgres(options: ScheduleOptions): Promise<ScheduleReport> {
-  // The server itself is left alone, so nothing need be synced.
+  // The server itself stays up, so nothing needs to be synced.
   await using server = await startPostgres({
     version: 18,
     settings: { fsync: 'off', max_connections: '100' },

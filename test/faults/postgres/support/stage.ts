@@ -1,4 +1,4 @@
-/** A fleet on a database of its own, behind a line of its own: all that one test needs, and gone when it is over. */
+/** A fleet on its own database, connected through its own proxy. Removed when the test ends. */
 import type { TestContext } from 'vitest'
 import { postgresStore } from '../../../../src/stores/postgres/index.ts'
 import { withClient } from '../../../support/servers/client.ts'
@@ -14,17 +14,17 @@ export interface Stage {
 }
 
 export interface StageOptions {
-  /** Where to put the database. */
+  /** The server on which to create the database. */
   readonly serverUrl: string
   /** Settings of the database: `deadlock_timeout = '20ms'`. */
   readonly settings?: readonly string[]
-  /** How long one statement may take. @default 2_000 */
+  /** Timeout of one statement. @default 2_000 */
   readonly queryTimeoutMs?: number
-  /** How long a client's call may take, tries and all. @default 2_000 */
+  /** Deadline of a client's call, retries included. @default 2_000 */
   readonly callMs?: number
 }
 
-/** With some jobs done already: everybody is at work. */
+/** Resolves after some jobs have been run, when all workers are busy. */
 export async function setStage(
   { onTestFinished }: TestContext,
   { serverUrl, settings = [], queryTimeoutMs = 2_000, callMs }: StageOptions,

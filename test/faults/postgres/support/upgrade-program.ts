@@ -1,6 +1,6 @@
 /**
- * A program of a user's, the same for every build: it works, and enqueues if it is told to. What it says is JSON, a line
- * each. It is copied into the projects that have the builds installed.
+ * A user's program, the same for every build: it runs jobs, and enqueues if told to. It prints one JSON object per line. It
+ * is copied into the projects that have the builds installed.
  */
 import { appendFileSync } from 'node:fs'
 import { holdfast, type Events } from 'holdfast'
@@ -50,7 +50,7 @@ async function note(db: Db, { id }: { readonly id: string }): Promise<void> {
   await db.query('insert into effect (job, program) values ($1, $2)', [id, name])
 }
 
-// A job for each way through the store.
+// One job for each path through the store.
 const plain = hf.job({ name: 'plain', run: ({ job }) => note(pool, job) })
 const large = hf.job({
   name: 'large',
@@ -84,7 +84,7 @@ const enqueues: Readonly<Record<string, (serial: number) => Promise<{ readonly i
   answering: () => answering.enqueue(),
   paid: () => paid.enqueue(),
   flaky: () => flaky.enqueue(),
-  // A transaction that fails is its owner's to repeat.
+  // The owner of a transaction has to repeat it if it fails.
   transaction: () => inTransaction().catch(() => inTransaction()),
 }
 
@@ -138,5 +138,5 @@ async function stop(): Promise<void> {
 }
 process.once('SIGUSR2', () => void stopEnqueuing())
 process.once('SIGTERM', () => void stop())
-// Last: whoever reads it may send a signal at once.
+// Must be the last line: the test may send a signal as soon as it reads it.
 say({ working: name })

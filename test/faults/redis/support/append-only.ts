@@ -1,6 +1,6 @@
 /**
- * The append-only file as the store's own record: every write that Redis has kept, in its order, the writes of one script
- * together. What it cannot tell is when, and what was refused.
+ * The append-only file as the store's own record: every write that Redis kept, in order, the writes of one script together.
+ * It does not contain times or refused requests.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { withRedis } from './commands.ts'
 
 export type Command = readonly Buffer[]
 
-/** Each with all that one script, or one command by itself, has written. The file must never have been rewritten. */
+/** One entry per script or single command, with all of its writes. The file must never have been rewritten. */
 export async function readAppendOnly(url: string): Promise<Command[][]> {
   const folder = await withRedis(url, async (redis) => {
     const [, found] = (await redis.config('GET', 'dir')) as [string, string]
@@ -17,7 +17,7 @@ export async function readAppendOnly(url: string): Promise<Command[][]> {
   return filesIn(folder).flatMap((path) => transactions(commandsIn(readFileSync(path))))
 }
 
-/** Before Redis 7 there was one file; since then a folder, in which only the increments have commands. */
+/** Redis before version 7 has one file. Later versions have a folder, in which only the increments contain commands. */
 function filesIn(folder: string): string[] {
   const parts = join(folder, 'appendonlydir')
   if (!existsSync(parts)) return [join(folder, 'appendonly.aof')]

@@ -1,8 +1,8 @@
-/** What the workers of the kill soak on Redis run. */
+/** The jobs of the kill soak on Redis. */
 import { Redis } from 'ioredis'
 import { killWork } from '../../support/kill-work.ts'
 
-// It waits for the server to come back; a repeat of what was done already changes nothing.
+// ioredis waits for the server to come back. Repeating a command that was executed changes nothing.
 const redis = new Redis(process.env['HOLDFAST_STORE'] ?? '')
 redis.on('error', () => undefined)
 
@@ -12,5 +12,5 @@ const NOTE = `
   return redis.call('HINCRBY', KEYS[2], ARGV[1], 1)`
 
 export const work = killWork((job, fence) => redis.eval(NOTE, 2, 'effect:fence', 'effect:times', job, fence))
-// The connection is no reason for the process to go on.
+// The connection must not keep the process alive.
 redis.on('ready', () => (redis.stream as { unref?(): void }).unref?.())

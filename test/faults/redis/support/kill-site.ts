@@ -1,4 +1,4 @@
-/** Redis, which keeps what it has acked (`appendfsync always`), as the place of the kill soak. */
+/** The kill soak on a Redis that keeps what it has acknowledged (`appendfsync always`). */
 import { fileURLToPath } from 'node:url'
 import { redisStore } from '../../../../src/stores/redis/index.ts'
 import { oneShard } from '../../../../src/stores/redis/shards.ts'

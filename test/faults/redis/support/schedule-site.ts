@@ -1,4 +1,4 @@
-/** Redis as the place of the schedule soak. */
+/** The schedule soak on Redis. */
 import { redisStore } from '../../../../src/stores/redis/index.ts'
 import { startRedis } from '../../../support/servers/redis-server.ts'
 import { scheduleSoak, type ScheduleOptions, type ScheduleReport } from '../../support/schedule-soak.ts'

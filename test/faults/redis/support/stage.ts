@@ -1,11 +1,11 @@
 /**
- * A fleet on a Redis of its own, behind a line of its own: all that one test needs, and gone when it is over.
+ * A fleet on its own Redis, connected through its own proxy. Removed when the test ends.
  *
- * Redis tells nobody what it did, so that the checker has what clients and workers asked and were answered, what handlers
- * saw, and the store's jobs and counts at the end. By that it holds in full: S1, S2, S12, S14 and S15, L2 and L4. Of S3,
- * S4, S5, S6, S7, S16, L1 and L3 it sees what answers give away: a lease that no answer told of, or a settle that was
- * accepted without one, is beyond it; `fence-book.ts` reads those off the append-only file. S11 and S17 need the store's
- * moves, and are held on Redis by the conformance suite alone.
+ * Redis does not record its moves. The checker only has the requests and answers of clients and workers, what handlers saw,
+ * and the jobs and counts at the end. With these it checks S1, S2, S12, S14, S15, L2 and L4 in full, and S3, S4, S5, S6, S7,
+ * S16, L1 and L3 as far as answers show them: it cannot see a lease that no answer mentioned, or a settle that was accepted
+ * without a lease. `fence-book.ts` reads those from the append-only file. S11 and S17 need the store's moves; on Redis only
+ * the conformance suite covers them.
  */
 import type { TestContext } from 'vitest'
 import { redisStore, type RedisStoreOptions } from '../../../../src/stores/redis/index.ts'
@@ -13,7 +13,7 @@ import { startRedis, type RedisServer } from '../../../support/servers/redis-ser
 import { startProxy, type TcpProxy } from '../../../support/servers/tcp-proxy.ts'
 import { startFleet, type Fleet } from '../../support/fleet.ts'
 
-/** Settings for a server whose append-only file is a whole record. */
+/** Settings for a server whose append-only file records every write. */
 export const KEPT = { appendonly: 'yes', 'auto-aof-rewrite-percentage': '0' }
 
 export interface Stage {
@@ -25,13 +25,13 @@ export interface Stage {
 export interface StageOptions {
   /** As in redis.conf. */
   readonly settings?: Readonly<Record<string, string>>
-  /** How long one command may take. @default 2_000 */
+  /** Timeout of one command. @default 2_000 */
   readonly commandTimeoutMs?: number
-  /** Its number. @default 0 */
+  /** Number of the database. @default 0 */
   readonly database?: number
 }
 
-/** With some jobs done already: everybody is at work. */
+/** Resolves after some jobs have been run, when all workers are busy. */
 export async function setStage(context: TestContext, options: StageOptions = {}): Promise<Stage> {
   const { settings = {}, commandTimeoutMs = 2_000, database = 0 } = options
   const server = await startRedis({ settings })
@@ -46,12 +46,12 @@ export async function setStage(context: TestContext, options: StageOptions = {})
 }
 
 export interface Ways {
-  /** Past the line that breaks. */
+  /** Bypasses the connection that breaks. */
   readonly direct: RedisStoreOptions
   readonly line: RedisStoreOptions
 }
 
-/** The same on servers of the test's own; `dispose` follows the end of the fleet. */
+/** The same on servers that the test starts. `dispose` is called after the fleet is closed. */
 export async function setFleet(
   { onTestFinished }: TestContext,
   { direct, line }: Ways,

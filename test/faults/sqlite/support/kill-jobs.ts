@@ -1,4 +1,4 @@
-/** What the workers of the kill soak on SQLite run. */
+/** The jobs of the kill soak on SQLite. */
 import { dirname } from 'node:path'
 import { killWork } from '../../support/kill-work.ts'
 import { NOTE_EFFECT, openEffects } from './effects.ts'

@@ -1,4 +1,4 @@
-/** The embedded store as the place of the kill soak: its directory, and the processes that share it. */
+/** The kill soak on the embedded store: its directory, and the processes that share it. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { readProcessStat } from '../../../../src/stores/sqlite/files/process-sta
 import type { Store } from '../../../../src/stores/store.ts'
 import { killSoak, type Inspected, type KillOptions, type KillReport } from '../../support/kill-soak.ts'
 import { areElsewhere, completedIn, heldBy } from '../../support/running-jobs.ts'
-import { until } from '../../support/until.ts'
+import { until } from '../../../support/until.ts'
 import { EFFECTS, openEffects, readEffects } from './effects.ts'
 import { installMoveLog, judgeMoves } from './move-log.ts'
 import { AUDIT, openPast, openStore } from './place.ts'

@@ -7,7 +7,7 @@ import type { Acts, Message, Request, Told } from './program.ts'
 
 const PROGRAM = fileURLToPath(new URL('program.ts', import.meta.url))
 const NODE = [process.execPath, '--import', 'tsx', PROGRAM] as const
-/** Far beyond what anything here takes: a loaded machine is no failure. */
+/** Far beyond what anything here takes, because the machine may be loaded. */
 const DEADLINE_MS = 30_000
 
 interface Pending {
