@@ -30,6 +30,10 @@ const UPKEEP = 'src/stores/memory/upkeep.ts'
 const ADMIN = 'src/stores/memory/admin.ts'
 const SESSION = 'src/worker/session.ts'
 const WORKER = 'src/worker/worker.ts'
+const PLAN = 'src/worker/plan.ts'
+const STRANGERS = 'src/worker/strangers.ts'
+const ATTEMPTS = 'src/worker/attempts.ts'
+const STARTS = 'src/worker/starts.ts'
 const SCHEDULES = 'src/stores/memory/schedules.ts'
 const DUE = 'src/scheduler/due.ts'
 
@@ -66,7 +70,7 @@ export const MUTANTS: readonly Mutant[] = [
     // Behind two doors: the store refuses the claim, and a worker that is not sure of its lease asks before it claims.
     and: {
       file: SESSION,
-      find: '    while (!this.sure && !this.#stopped) await this.#renew()\n',
+      find: '    while (!this.isSureAt(this.#now()) && !this.#stopped) await this.#renew()\n',
       replace: '',
     },
   },
@@ -140,8 +144,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a settle that failed is not repeated',
     from: 'failures.md 6: the job stays running for ever',
     file: 'src/worker/settling.ts',
-    find: '    this.#waiting.unshift(...taken)\n',
-    replace: '    void taken\n',
+    find: '    if (left.length > 0) this.#waiting.unshift(...left)\n',
+    replace: '    void left\n',
   },
   // ── enqueue ────────────────────────────────────────────────────────────────
   {
@@ -246,27 +250,27 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'a stranger is released while its answer travels',
     from: "postgres.md: release only what is older than the claim's deadline, and seen twice",
-    file: SESSION,
-    find: 'return 2 * this.#parts.callTimeoutMs',
-    replace: 'return -1',
+    file: STRANGERS,
+    find: 'this.#provenMs = 2 * callTimeoutMs',
+    replace: 'void callTimeoutMs\n    this.#provenMs = -1',
     and: {
       file: SESSION,
-      find: '    this.#noteStrangers(answer.tokens, sentMs)\n',
+      find: '    this.#strangers.note(answer.tokens, this.#isKnown, sentMs)\n',
       replace:
-        '    this.#noteStrangers(answer.tokens, sentMs)\n    if (this.#strangers.size > 0) this.#bell.ring()\n',
+        '    this.#strangers.note(answer.tokens, this.#isKnown, sentMs)\n    if (this.#strangers.proven(this.#isKnown, sentMs).length > 0) this.#bell.ring()\n',
     },
   },
   {
     name: 'strangers are never released',
     from: 'a claim whose reply was lost is held for ever',
-    file: SESSION,
-    find: 'return 2 * this.#parts.callTimeoutMs',
-    replace: 'return Infinity',
+    file: STRANGERS,
+    find: 'this.#provenMs = 2 * callTimeoutMs',
+    replace: 'void callTimeoutMs\n    this.#provenMs = Infinity',
   },
   {
     name: 'claims without an answer are not counted',
     from: 'a late claim stands before jobs that were started: their crash is not counted (seed 141, 15 minutes)',
-    file: SESSION,
+    file: STRANGERS,
     find: 'return this.#lostClaims.reduce((sum, { jobs }) => sum + jobs, 0)',
     replace: 'return 0',
   },
@@ -281,22 +285,23 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'the lease is not looked at before a start',
     from: 'Celery #7918: what was claimed before a freeze is started after it',
     file: SESSION,
-    find: 'return this.#parts.core.clock.monotonicMs() < this.#sureUntilMs',
-    replace: 'return true',
+    find: '    return nowMs < this.#sureUntilMs\n',
+    replace: '    return true\n',
   },
   {
     name: 'silently dead after an outage',
     from: 'BullMQ #4585, Celery #8030: the loop ends with the first error',
-    file: WORKER,
-    find: '      await this.#backoff.pause(begunMs, error)\n',
-    replace: '      await new Promise(() => undefined)\n',
+    file: PLAN,
+    find: '  state.retryAtMs = Math.max(state.retryAtMs, begunMs + state.backoffMs * (0.5 + chance() / 2))\n',
+    replace: '  state.retryAtMs = Infinity\n  void [begunMs, chance]\n',
   },
   {
     name: 'an empty answer is believed for ever',
     from: 'a lost wake-up without a poll behind it',
-    file: 'src/worker/intake.ts',
-    find: '    for (const queue of this.#queues) this.#revive(queue)\n',
-    replace: '',
+    file: PLAN,
+    find: '  for (const queue of state.queues) revive(state, queue)\n',
+    replace: '  void state\n',
+    and: { file: PLAN, find: 'if (queue.dry && !polls) continue', replace: 'if (queue.dry) continue' },
   },
   {
     name: 'stop forgets what it holds',
@@ -309,7 +314,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'stop leaves what still runs',
     from: 'Celery #7339: SIGTERM loses jobs',
     file: WORKER,
-    find: "      this.#running.giveUp(attempt, attempt.abortedFor ?? 'shutdown')\n",
+    find: '    for (const attempt of this.#open()) this.#attempts.giveUp(attempt)\n',
     replace: '',
   },
   {
@@ -319,6 +324,74 @@ export const MUTANTS: readonly Mutant[] = [
     find: '    if (!answer.alive) this.#die(worker)\n    // Leases',
     replace: '    // Leases',
     and: { file: SESSION, find: '    if (!answer.alive) return this.#die(worker)\n', replace: '' },
+  },
+  // ── the planner and the holder of attempts ─────────────────────────────────
+  {
+    name: 'an older empty answer overtakes a wake-up',
+    from: 'the claim was answered empty, the job came, its wake-up was heard first; no poll looks again',
+    file: PLAN,
+    find: 'if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true',
+    replace: 'void wakeUpsBefore\n  if (taken < request.limit) queue.dry = true',
+    and: { file: PLAN, find: 'if (queue.dry && !polls) continue', replace: 'if (queue.dry) continue' },
+  },
+  {
+    name: 'a claim that failed is taken for one under way',
+    from: 'a flag that is not reset on the way of an error: the worker never claims again',
+    file: PLAN,
+    find: '  if (claim !== null) state.isClaiming = false\n',
+    replace: '  if (claim !== null && state.retryAtMs < state.answeredMs) state.isClaiming = false\n',
+  },
+  {
+    name: 'the plan of a stopping worker claims',
+    from: 'a stop that goes on claiming never ends, or ends with jobs in its hands',
+    file: PLAN,
+    find: 'if (!work.claims || state.isClaiming',
+    replace: 'if (state.isClaiming',
+    and: {
+      file: WORKER,
+      find: "    if (this.#phase === 'running') this.#starts.start()\n    else this.#giveBack(this.#backlog.takeAll())\n",
+      replace: '    this.#starts.start()\n',
+    },
+  },
+  {
+    name: 'what cannot start is never given back',
+    from: 'hoarding: a claimed job waits behind a long one while other workers are idle',
+    file: PLAN,
+    find: '  return (oldestMs !== undefined && oldestMs <= staleMs) ||',
+    replace: '  return (oldestMs !== undefined && oldestMs <= staleMs && nowMs < 0) ||',
+  },
+  {
+    name: 'a settle that was held back is forgotten',
+    from: 'ends of a lease that another call settles are kept apart, and nobody fetches them',
+    file: 'src/worker/settling.ts',
+    find: '    if (held.length > 0) this.#waiting.unshift(...held)\n',
+    replace: '',
+  },
+  {
+    name: 'a lost lease is written all the same',
+    from: 'the outcome of a handler that returns after its lease was lost',
+    file: ATTEMPTS,
+    find: "    if (attempt.phase === 'settled' || attempt.phase === 'lost') return null\n",
+    replace: "    if (attempt.phase === 'settled') return null\n",
+    and: {
+      file: 'src/worker/execute.ts',
+      find: "return attempt.phase === 'lost' ? null : outcome",
+      replace: 'return outcome',
+    },
+  },
+  {
+    name: 'a handler that ignores its abort keeps its job',
+    from: 'a stuck handler blocks its job for ever',
+    file: ATTEMPTS,
+    find: '    if (attempt.abortedFor !== undefined) this.giveUp(attempt)\n    else this.stop',
+    replace: '    if (attempt.abortedFor === undefined) this.stop',
+  },
+  {
+    name: 'a job starts however long ago the store was asked about it',
+    from: 'a cancel or a pause that was answered does not hold',
+    file: STARTS,
+    find: '    if (!session.mayStart(askedMs, nowMs)) return false\n',
+    replace: '    void askedMs\n',
   },
 
   // ── schedules ──────────────────────────────────────────────────────────────
