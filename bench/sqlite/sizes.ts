@@ -26,7 +26,7 @@ export const FULL: SqliteSizes = {
   history1k: 50_000,
   history8k: 20_000,
   slot1: 10_000,
-  idleSeconds: 20,
+  idleSeconds: 15,
   waiting5ms: 20_000,
   oneByOne: 3_000,
   slow1: 300,

@@ -18,6 +18,11 @@ interface Pending {
 }
 
 const CLOSE_MS = 10_000
+/**
+ * What the thread allocates is garbage as soon as its message is sent. With Node's default (48 MB) a process that had run
+ * 100,000 jobs took 400 to 420 MB instead of 300 to 325; with 2 to 16 MB it was as fast.
+ */
+const YOUNG_MB = 8
 
 export class ThreadLink {
   readonly #data: StoreData
@@ -135,7 +140,12 @@ export class ThreadLink {
 
 function newThread(data: ThreadData): Thread {
   const { execArgv = [], ...options } = threadOptions(data)
-  const all = { ...options, name: 'holdfast-store', execArgv: [...execArgv, ...quiet()] }
+  const all = {
+    ...options,
+    name: 'holdfast-store',
+    execArgv: [...execArgv, ...quiet()],
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+  }
   if (isSource(import.meta.url)) return startFromSources(new URL('./store-thread.ts', import.meta.url), all)
   // In this very form bundlers know it, and bring the file along.
   return new Thread(new URL('./store-thread.js', import.meta.url), all)
