@@ -28,7 +28,7 @@ function join({ onTestFinished }: TestContext, store: Store, offMs = 0) {
   })
   onTestFinished(() => hf.close())
   const ticks: number[] = []
-  hf.on('schedule.fired', ({ slot }) => void ticks.push(slot.getTime()))
+  hf.on('schedule.fired', ({ tick }) => void ticks.push(tick.getTime()))
   const ran = new Set<string>()
   const job = hf.job({ name: 'tick', run: ({ job: { id } }) => void ran.add(id) })
   const schedule = () => job.schedule('tick', { every: '1s', catchUp: 'all' })

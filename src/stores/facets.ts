@@ -98,24 +98,24 @@ export interface CommitRequest {
 // ── schedules ────────────────────────────────────────────────────────────────
 
 export interface Schedules {
-  /** Creates or changes a schedule; the slots that it has fired stay fired. */
+  /** Creates or changes a schedule; the ticks that it has fired stay fired. */
   put(schedule: ScheduleSpec): Promise<void>
-  /** Forgets the schedule and the slots it has fired. */
+  /** Forgets the schedule and the ticks it has fired. */
   remove(id: string): Promise<boolean>
   /** All schedules, and the store's time: ticks are computed from it. */
   list(): Promise<ScheduleList>
   /**
-   * Fires one slot: enqueues its job and moves the schedule on, in one step, if `slot` is later than the last one
+   * Fires one tick: enqueues its job and moves the schedule on, in one step, if `tick` is later than the last one
    * fired. Whoever comes second, or from the past, changes nothing. A job that meets its unique key's holder is a
-   * duplicate as in any enqueue: the slot is fired.
+   * duplicate as in any enqueue: the tick is fired.
    *
-   * A last slot that lies in the store's future was fired before its clock was put back. It keeps only itself from
+   * A last tick that lies in the store's future was fired before its clock was put back. It keeps only itself from
    * firing again: schedules would otherwise be silent until that time comes.
    */
   fire(
     id: string,
-    slot: number,
-    nextSlot: number | null,
+    tick: number,
+    nextTick: number | null,
     job: NewJob,
   ): Promise<'fired' | 'already' | 'missing'>
 }
@@ -124,11 +124,11 @@ export interface ScheduleSpec {
   readonly id: string
   /** JSON text that only the scheduler reads. */
   readonly spec: string
-  readonly nextSlot: number | null
+  readonly nextTick: number | null
 }
 
 export interface StoredSchedule extends ScheduleSpec {
-  readonly lastSlot: number | null
+  readonly lastTick: number | null
 }
 
 export interface ScheduleList {

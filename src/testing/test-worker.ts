@@ -176,14 +176,14 @@ export class TestWorker implements LocalWorker {
     return (await this.#promote()).nextInMs
   }
 
-  /** What is due, slots of schedules and new dead letters too. */
+  /** What is due, ticks of schedules and new dead letters too. */
   async #promote(): Promise<{ nextInMs: number | null }> {
     await this.#handing.look()
-    const slotInMs = (await fireSchedules(this.#core)) ?? Infinity
+    const tickInMs = (await fireSchedules(this.#core)) ?? Infinity
     const { upkeep } = this.#core.connection.store
     let answer = await upkeep.promote(MAX_BATCH)
     while (answer.promoted === MAX_BATCH) answer = await upkeep.promote(MAX_BATCH)
-    const nextInMs = Math.min(slotInMs, answer.nextInMs ?? Infinity)
+    const nextInMs = Math.min(tickInMs, answer.nextInMs ?? Infinity)
     return { nextInMs: nextInMs === Infinity ? null : nextInMs }
   }
 

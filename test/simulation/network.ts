@@ -19,7 +19,7 @@ export interface NetworkFaults {
   readonly slowMs: number
 }
 
-/** Slots come this often, and none may be left out. */
+/** Ticks come this often, and none may be left out. */
 export interface SimulatedSchedule {
   readonly everyMs: number
 }
@@ -258,11 +258,11 @@ function remoteSchedules(
     put: (spec) => other('put schedule', () => schedules.put(spec)),
     remove: (id) => other('remove schedule', () => schedules.remove(id)),
     list: () => other('list schedules', () => schedules.list()),
-    fire: (id, slot, nextSlot, job) =>
+    fire: (id, tick, nextTick, job) =>
       network.call(
         from,
-        { kind: 'fire', schedule: id, slot, everyMs, job: enqueuedJob(job, `${id} ${slot}`) },
-        () => schedules.fire(id, slot, nextSlot, job),
+        { kind: 'fire', schedule: id, tick, everyMs, job: enqueuedJob(job, `${id} ${tick}`) },
+        () => schedules.fire(id, tick, nextTick, job),
         (outcome) => ({ kind: 'fire', outcome }),
       ),
   }

@@ -58,7 +58,7 @@ export const subscribeTopic: Topic = {
       await harness.waitFor('a hint for a', () => hints.some(readyFor('a')))
     },
     'a fired schedule wakes those who wait for its queue': async (harness) => {
-      await harness.store.schedules.put({ id: 's', spec: '{}', nextSlot: 1 })
+      await harness.store.schedules.put({ id: 's', spec: '{}', nextTick: 1 })
       const { hints } = await listen(harness)
       await harness.store.schedules.fire('s', 1, null, newJob({ queue: 'a', due: NOW }))
       await harness.waitFor('a hint for a', () => hints.some(readyFor('a')))

@@ -1,4 +1,4 @@
-/** Schedules in memory: the last slot fired is the only truth, and it moves together with the job it fired. */
+/** Schedules in memory. A tick's job is written in the same step that moves the schedule on. */
 import type { StoredSchedule, Schedules } from '../store.ts'
 import { enqueue } from './core.ts'
 import type { MemoryState } from './state.ts'
@@ -13,17 +13,17 @@ export function memorySchedules(state: MemoryState, step: Guard): Schedules {
         () =>
           void schedules.set(schedule.id, {
             ...schedule,
-            lastSlot: schedules.get(schedule.id)?.lastSlot ?? null,
+            lastTick: schedules.get(schedule.id)?.lastTick ?? null,
           }),
       ),
     remove: (id) => step(() => schedules.delete(id)),
     list: () => step(() => ({ now: state.now(), schedules: [...schedules.values()] })),
-    fire: (id, slot, nextSlot, job) =>
+    fire: (id, tick, nextTick, job) =>
       step(() => {
         const schedule = schedules.get(id)
         if (schedule === undefined) return 'missing'
-        if (isFired(schedule, slot, state.now())) return 'already'
-        schedules.set(id, { ...schedule, lastSlot: slot, nextSlot })
+        if (isFired(schedule, tick, state.now())) return 'already'
+        schedules.set(id, { ...schedule, lastTick: tick, nextTick })
         // The job's own id serves as the flush: this step can happen once only.
         enqueue(state, { id: job.id as string as FlushId, jobs: [job] })
         return 'fired'
@@ -31,8 +31,8 @@ export function memorySchedules(state: MemoryState, step: Guard): Schedules {
   }
 }
 
-/** A last slot in the future was fired before the clock was put back: it stands for itself alone. */
-function isFired({ lastSlot }: StoredSchedule, slot: number, now: number): boolean {
-  if (lastSlot === null || slot > lastSlot) return false
-  return slot === lastSlot || lastSlot <= now
+/** If the last tick is in the future, the clock has been set back since; it then blocks only itself. */
+function isFired({ lastTick }: StoredSchedule, tick: number, now: number): boolean {
+  if (lastTick === null || tick > lastTick) return false
+  return tick === lastTick || lastTick <= now
 }

@@ -16,8 +16,8 @@ interface ScheduleRow {
 
 export function sqlSchedules(executor: Executor, statements: Statements): Schedules {
   return {
-    async put({ id, spec, nextSlot }) {
-      await executor.query(statements.putSchedule, [id, spec, nextSlot])
+    async put({ id, spec, nextTick }) {
+      await executor.query(statements.putSchedule, [id, spec, nextTick])
     },
     async remove(id) {
       return (await executor.query(statements.removeSchedule, [id])).length > 0
@@ -27,13 +27,13 @@ export function sqlSchedules(executor: Executor, statements: Statements): Schedu
       const [first] = rows
       if (first === undefined)
         throw new HoldfastError('HF_STORE_CONTRACT', 'The schedules came without a time.')
-      const schedules = rows.flatMap(({ id, spec, next_tick: nextSlot, last_tick: lastSlot }) =>
-        id === null ? [] : [{ id, spec, nextSlot, lastSlot }],
+      const schedules = rows.flatMap(({ id, spec, next_tick: nextTick, last_tick: lastTick }) =>
+        id === null ? [] : [{ id, spec, nextTick, lastTick }],
       )
       return { now: first.now, schedules }
     },
-    async fire(id, slot, nextSlot, job) {
-      const values = [id, slot, nextSlot, keyedJob(job)]
+    async fire(id, tick, nextTick, job) {
+      const values = [id, tick, nextTick, keyedJob(job)]
       const [row] = await executor.query<{ outcome: 'fired' | 'already' | 'missing' }>(
         statements.fire,
         values,

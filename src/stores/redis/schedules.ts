@@ -11,8 +11,8 @@ type Fire = Schedules['fire']
 
 export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Schedules {
   return {
-    async put({ id, spec, nextSlot }) {
-      await run(control, 'put_schedule', [id, nextSlot ?? '', spec])
+    async put({ id, spec, nextTick }) {
+      await run(control, 'put_schedule', [id, nextTick ?? '', spec])
     },
     remove: async (id) => (await run<number>(control, 'remove_schedule', [id])) === 1,
     async list() {
@@ -25,9 +25,9 @@ export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Sched
 
 /** Where the schedule and all queues are in one shard. */
 export function fireAtOnce(run: Run, { control }: Shards): Fire {
-  return async (id, slot, nextSlot, job) => {
+  return async (id, tick, nextTick, job) => {
     try {
-      const args = [id, slot, nextSlot ?? '', ...keyedJob(job)]
+      const args = [id, tick, nextTick ?? '', ...keyedJob(job)]
       return await run<Awaited<ReturnType<Fire>>>(control, 'fire', args)
     } catch (error) {
       throw refusalOf(error)
@@ -43,9 +43,9 @@ function readAll(flat: readonly string[]): StoredSchedule[] {
 
 function readOne(id: string, text: string): StoredSchedule {
   const [, last = '', next = '', spec = ''] = /^(\S+) (\S+) (.*)$/s.exec(text) ?? []
-  return { id, spec, nextSlot: slotOf(next), lastSlot: slotOf(last) }
+  return { id, spec, nextTick: tickOf(next), lastTick: tickOf(last) }
 }
 
-function slotOf(text: string): number | null {
+function tickOf(text: string): number | null {
   return text === '-' ? null : Number(text)
 }

@@ -46,7 +46,7 @@ export function storeMethods(call: CallStep, maxLook?: number): Methods {
       put: (schedule) => call('putSchedule', schedule),
       remove: (id) => call('removeSchedule', id),
       list: () => call('listSchedules'),
-      fire: (id, slot, nextSlot, job) => call('fire', id, slot, nextSlot, job),
+      fire: (id, tick, nextTick, job) => call('fire', id, tick, nextTick, job),
     },
     notes: {
       put: (kind, id, text, ttlMs) => call('putNote', kind, id, text, ttlMs),

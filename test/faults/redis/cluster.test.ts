@@ -178,16 +178,16 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
     },
   )
 
-  test('a slot of a schedule that got stuck on its way is delivered by the next upkeep, and once', async () => {
+  test('a tick of a schedule that got stuck on its way is delivered by the next upkeep, and once', async () => {
     const { store, prefix } = open()
-    await store.schedules.put({ id: 'nightly', spec: '{}', nextSlot: 1 })
+    await store.schedules.put({ id: 'nightly', spec: '{}', nextTick: 1 })
     const job = newJob({ queue: 'reports' })
     // As whoever dies after the first of the two steps; then as one who dies before it is struck off.
     const control = `${prefix}:{${prefix}}:`
     const { text } = readScripts().get('fire_later')
     await using redis = connect(cluster)
-    const fire = (slot: number): Promise<unknown> =>
-      redis.client.eval(text, 1, control, 'nightly', slot, slot + 1, ...keyedJob(job))
+    const fire = (tick: number): Promise<unknown> =>
+      redis.client.eval(text, 1, control, 'nightly', tick, tick + 1, ...keyedJob(job))
     expect(await fire(1)).toBe('fired')
     expect(await store.admin.queues()).toEqual([])
     await store.upkeep.promote(10)

@@ -183,7 +183,7 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     file: 'fire.sql',
     find: 'if p_tick = v_last or',
     replace: 'if',
-    caughtBy: ['a slot that was fired is not fired again, nor is an older one'],
+    caughtBy: ['a tick that was fired is not fired again, nor is an older one'],
   },
   // ── unique keys ────────────────────────────────────────────────────────────
   {

@@ -323,19 +323,19 @@ export const MUTANTS: readonly Mutant[] = [
 
   // ── schedules ──────────────────────────────────────────────────────────────
   {
-    name: 'a slot is fired again',
+    name: 'a tick is fired again',
     from: 'Oban #1488: a stale leader fires cron twice',
     fromSeed: SCHEDULE_FROM_SEED,
     file: SCHEDULES,
-    find: "        if (isFired(schedule, slot, state.now())) return 'already'\n",
+    find: "        if (isFired(schedule, tick, state.now())) return 'already'\n",
     replace: '',
   },
   {
-    name: 'slots are left out after an outage',
+    name: 'ticks are left out after an outage',
     from: 'BullMQ #3272: schedules stop silently',
     fromSeed: SCHEDULE_FROM_SEED,
     file: DUE,
-    find: "  if (catchUp === 'all') return slots.slice(-catchUpLimit)\n",
+    find: "  if (catchUp === 'all') return ticks.slice(-catchUpLimit)\n",
     replace: '',
   },
 ]

@@ -26,12 +26,12 @@ export class Outbox {
     this.#shards = shards
   }
 
-  async fire(id: string, slot: number, nextSlot: number | null, job: NewJob): Promise<Fired> {
+  async fire(id: string, tick: number, nextTick: number | null, job: NewJob): Promise<Fired> {
     const args = keyedJob(job) as unknown as JobArgs
     const fired = await this.#run<Fired>(this.#shards.control, 'fire_later', [
       id,
-      slot,
-      nextSlot ?? '',
+      tick,
+      nextTick ?? '',
       ...args,
     ])
     // Fired it is, and the job is safe: an upkeep delivers it if this does not.

@@ -11,8 +11,8 @@ interface ScheduleRow {
   readonly last_tick: number | null
 }
 
-export function putSchedule(engine: Engine, { id, spec, nextSlot }: ScheduleSpec): void {
-  engine.db.run('putSchedule', id, spec, nextSlot)
+export function putSchedule(engine: Engine, { id, spec, nextTick }: ScheduleSpec): void {
+  engine.db.run('putSchedule', id, spec, nextTick)
 }
 
 export function removeSchedule(engine: Engine, id: string): boolean {
@@ -22,11 +22,11 @@ export function removeSchedule(engine: Engine, id: string): boolean {
 export function listSchedules(engine: Engine): ScheduleList {
   const schedules = engine.db
     .all<ScheduleRow>('schedules')
-    .map(({ id, spec, next_tick: nextSlot, last_tick: lastSlot }): StoredSchedule => ({
+    .map(({ id, spec, next_tick: nextTick, last_tick: lastTick }): StoredSchedule => ({
       id,
       spec,
-      nextSlot,
-      lastSlot,
+      nextTick,
+      lastTick,
     }))
   return { now: engine.now(), schedules }
 }

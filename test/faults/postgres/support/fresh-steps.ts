@@ -48,7 +48,7 @@ export class Steps {
 
   async start(): Promise<void> {
     await this.#store.register(this.#worker, 600_000)
-    await this.#store.schedules.put({ id: 'plans', spec: '{}', nextSlot: 1 })
+    await this.#store.schedules.put({ id: 'plans', spec: '{}', nextTick: 1 })
   }
 
   readonly hot: readonly Step[] = [
