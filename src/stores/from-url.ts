@@ -32,17 +32,7 @@ export function directoryOf(url: string): string {
   })
 }
 
-const METHODS = [
-  'open',
-  'close',
-  'enqueue',
-  'register',
-  'retire',
-  'cycle',
-  'heartbeat',
-  'report',
-  'subscribe',
-] as const
+const METHODS = ['open', 'close', 'enqueue', 'register', 'retire', 'cycle', 'heartbeat', 'subscribe'] as const
 
 /** Whatever stands between the scheme and the host may be a password. */
 function withoutSecrets(url: string): string {

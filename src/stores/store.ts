@@ -59,7 +59,7 @@ export interface Store {
   register(worker: WorkerId, leaseMs: number, atOnce?: number): Promise<void>
   /** Forgets the incarnation. Leases it still holds become rescuable at once. */
   retire(worker: WorkerId): Promise<void>
-  /** Settles, then claims: one step, either part may be empty. Settles are answered also where `alive` is false. */
+  /** Keeps reports, then settles, then claims, in one step. Any part may be empty. Settles are answered even if `alive` is false. */
   cycle(request: CycleRequest): Promise<CycleAnswer>
   /** Renews the lease of a worker that is not rescued, and tells what it should know; nothing at all for one that is. */
   heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer>
@@ -69,8 +69,6 @@ export interface Store {
    * costs nothing but this help. A store whose leases outlast a blocked loop anyway does not have it.
    */
   keepAlive?(worker: WorkerId, leaseMs: number): Pulse | null
-  /** Keeps progress and log lines of running jobs (they stay with the job when it comes back); what is not under the token any more is ignored. */
-  report(worker: WorkerId, reports: readonly Report[]): Promise<void>
   /** Best effort: hints may be late, doubled or lost, so a listener also polls. Resolves to how to stop. */
   subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>>
 
@@ -103,6 +101,8 @@ export interface CycleRequest {
   readonly worker: WorkerId
   readonly settle: readonly SettleRequest[]
   readonly claim: ClaimRequest | null
+  /** Missing if there are none, as in nearly every cycle. */
+  readonly reports?: readonly Report[]
 }
 
 /** One position of a lease and what to write there. */
@@ -220,10 +220,16 @@ export interface Pulse {
   stop(): void
 }
 
+/**
+ * Progress and log lines of a running job. They stay with the job, whatever it is settled as, unless it is forgotten. A
+ * report is ignored if its position is not open under the worker's token. The newest MAX_LOG_LINES lines are kept.
+ */
 export interface Report {
   readonly token: Token
   readonly position: number
+  /** Null leaves the progress as it is. */
   readonly progress: Progress | null
+  /** Appended to the lines that are there. */
   readonly log: readonly JobLogLine[]
 }
 

@@ -238,13 +238,14 @@ export class TestWorker implements LocalWorker {
       return (await execute(this.#core, attempt, jobs, this.#reporter)) ?? { type: 'interrupted' }
     } finally {
       this.#running.delete(attempt)
-      await this.#core.connection.store.report(this.#worker, this.#reporter.take())
     }
   }
 
   /** As if the process had been killed with its work done and its acknowledgement unsent. */
   async #dieBeforeSettling(): Promise<void> {
     const { store } = this.#core.connection
+    const reports = this.#reporter.take()
+    await store.cycle({ worker: this.#worker, settle: [], claim: null, reports })
     await store.retire(this.#worker)
     this.#worker = this.#core.ids.worker()
     await this.#register()
@@ -253,7 +254,9 @@ export class TestWorker implements LocalWorker {
 
   async #settle(pending: PendingSettle): Promise<RunResult<unknown>> {
     const { store } = this.#core.connection
-    const { settled } = await store.cycle({ worker: this.#worker, settle: [pending.request], claim: null })
+    const reports = this.#reporter.take()
+    const settle = [pending.request]
+    const { settled } = await store.cycle({ worker: this.#worker, settle, claim: null, reports })
     tellSettled(this.#core, pending, settled[0] ?? 'lost')
     return resultOf(pending)
   }

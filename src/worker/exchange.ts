@@ -6,7 +6,7 @@
 import type { Core } from '../core/core.ts'
 import { isRefusal } from '../errors.ts'
 import { toError } from '../job/settlement.ts'
-import type { ClaimRequest, SettleAnswer } from '../stores/store.ts'
+import type { ClaimRequest, Report, SettleAnswer } from '../stores/store.ts'
 import type { Session, SessionAnswer } from './session.ts'
 import { settleAsRefused, type PendingSettle } from './settling.ts'
 
@@ -24,18 +24,25 @@ export interface Exchanged {
   readonly failure: unknown
 }
 
-/** Throws if the store did not answer at all: then every settle is to be sent again. */
+/**
+ * Throws if the store did not answer at all: then every settle is to be sent again. Reports are not: if the first call
+ * was written and only its answer was lost, their log lines would be there twice.
+ */
 export async function exchange(
   core: Core,
   session: Session,
   settles: readonly PendingSettle[],
   claim: ClaimRequest | null,
+  reports: readonly Report[] = [],
 ): Promise<Exchanged> {
   try {
-    const { alive, settled, leases, sentMs } = await session.cycle(requestsOf(settles), claim)
+    const { alive, settled, leases, sentMs } = await session.cycle(requestsOf(settles), claim, reports)
     return { claimed: alive, leases, sentMs, settled: answered(settles, settled), left: [], failure: null }
   } catch (error) {
-    if (settles.length === 0 || !isRefusal(error)) throw error
+    if (!isRefusal(error)) throw error
+    // The store may have refused a report, which no job needs.
+    if (reports.length > 0) return exchange(core, session, settles, claim)
+    if (settles.length === 0) throw error
     return { claimed: false, leases: [], sentMs: 0, ...(await settleApart(core, session, settles)) }
   }
 }

@@ -147,14 +147,19 @@ export class Session {
     this.#bell.ring()
   }
 
-  /** Settles and claims in this incarnation's name; throws where the store did not answer. */
-  async cycle(settle: readonly SettleRequest[], claim: ClaimRequest | null): Promise<SessionAnswer> {
+  /** Reports, settles and claims in this incarnation's name; throws if the store did not answer. */
+  async cycle(
+    settle: readonly SettleRequest[],
+    claim: ClaimRequest | null,
+    reports: readonly Report[] = [],
+  ): Promise<SessionAnswer> {
     while (!this.sure && !this.#stopped) await this.#renew()
     const worker = this.#worker
     const { core, callTimeoutMs } = this.#parts
+    const request = reports.length === 0 ? { worker, settle, claim } : { worker, settle, claim, reports }
     const sentMs = this.#now()
     const answer = await core.connection
-      .call('settle and claim', (store) => store.cycle({ worker, settle, claim }), callTimeoutMs)
+      .call('settle and claim', (store) => store.cycle(request), callTimeoutMs)
       .catch((error: unknown) => {
         if (claim !== null && !isRefusal(error))
           this.#lostClaims = [...this.#lostClaims, { jobs: claim.limit, atMs: this.#now() }]
@@ -167,15 +172,6 @@ export class Session {
     const leases = alive ? answer.leases : []
     for (const lease of leases) this.#known.set(lease.token, lease.jobs.length)
     return { alive, settled: answer.settled, leases, sentMs }
-  }
-
-  /** Best effort: what the store does not take is not told again. */
-  async report(reports: readonly Report[]): Promise<void> {
-    if (reports.length === 0) return
-    const { core, callTimeoutMs } = this.#parts
-    await core.connection
-      .call('report progress', (store) => store.report(this.#worker, reports), callTimeoutMs)
-      .catch(() => undefined)
   }
 
   /** Settles one position alone, and tries until the deadline. */

@@ -169,12 +169,15 @@ export class Worker implements LocalWorker {
     let left = this.#outbox.take()
     let claim: Claim | null = null
     try {
-      await this.#session.report(this.#reporter.take())
+      // After the outbox was emptied, so that what a job reported goes along with its settle.
+      const reports = this.#reporter.take()
+      // Handlers that have just started and return at once free their slots first, so that the claim counts them.
+      await Promise.resolve()
       claim = this.#nextClaim()
-      if (left.length === 0 && claim === null && !polls) return
+      if (left.length === 0 && reports.length === 0 && claim === null && !polls) return
       this.#intake.sent(claim)
       if (claim !== null) this.#session.news.claimSent()
-      const answer = await exchange(this.#core, this.#session, left, claim?.request ?? null)
+      const answer = await exchange(this.#core, this.#session, left, claim?.request ?? null, reports)
       this.#outbox.answered(left)
       left = answer.left
       this.#claimed.closed(answer.settled.length)

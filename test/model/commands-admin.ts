@@ -241,7 +241,7 @@ const report = command({
       fields: null,
     }))
     const one: Report = { token, position: position % (ids.length + 1), progress, log }
-    await under.store.report(worker, [one])
+    await under.store.cycle({ worker, settle: [], claim: null, reports: [one] })
     const id = model.report(worker, one)
     return id === null ? [] : [id]
   },

@@ -172,7 +172,6 @@ export function remoteStore(
         () => told(real.heartbeat(request), () => recorder.lease('renewed', request.worker)),
         ({ alive, tokens }) => ({ kind: 'heartbeat', alive, tokens }),
       ),
-    report: (worker, reports) => other('report', () => real.report(worker, reports)),
     subscribe: async (listener) => {
       const stop = await other('subscribe', () =>
         real.subscribe((hint: WakeUp) => network.hint(from, () => listener(hint))),

@@ -201,7 +201,6 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
         () => real.heartbeat(request),
         ({ alive, tokens }) => ({ kind: 'heartbeat', alive, tokens }),
       ),
-    report: (worker, reports) => other('report', () => real.report(worker, reports)),
     subscribe: async (listener) => {
       const tell = (hint: WakeUp): void => {
         options.onHint?.(hint)

@@ -159,7 +159,7 @@ export const attemptsTopic: Topic = {
       const line = { at: 1, level: 'info' as const, message: 'hello', fields: null }
       const progress = { done: 1, total: 2, note: null }
       const report = { token: held.token, position: held.position, progress, log: [line] }
-      await harness.store.report(held.worker, [report])
+      await harness.report(held.worker, [report])
       const record = attemptRecord(held)
       await settleWith(harness, held, DEAD, record)
       const dead = await harness.inState(held.job.id, 'dead')

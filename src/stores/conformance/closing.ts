@@ -15,7 +15,6 @@ function everyCall(store: Store): Readonly<Record<string, () => Promise<unknown>
     retire: () => store.retire(worker),
     cycle: () => store.cycle({ worker, settle: [], claim: { queue: QUEUE, limit: 1, suspects: false } }),
     heartbeat: () => store.heartbeat({ worker, strangers: [] }),
-    report: () => store.report(worker, []),
     subscribe: () => store.subscribe(() => undefined),
     promote: () => upkeep.promote(1),
     rescue: () => upkeep.rescue(1),

@@ -17,6 +17,7 @@ import type {
   CycleAnswer,
   EnqueueAnswer,
   Lease,
+  Report,
   RescueAnswer,
   Retention,
   SettleAnswer,
@@ -212,6 +213,11 @@ export class Harness {
   ): Promise<CycleAnswer> {
     const request = claim === null ? null : { queue: QUEUE, limit: 10, suspects: false, ...claim }
     return this.store.cycle({ worker, settle, claim: request })
+  }
+
+  /** Reports without a settle or a claim. */
+  async report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
+    await this.store.cycle({ worker, settle: [], claim: null, reports })
   }
 
   async claim(worker: WorkerId, parts: Partial<ClaimRequest> = {}): Promise<readonly Lease[]> {

@@ -1,4 +1,4 @@
-/** The core of the contract in memory: enqueue, cycle, heartbeat, report. */
+/** The core of the contract in memory: enqueue, cycle, heartbeat. */
 import { HoldfastError } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
@@ -115,10 +115,18 @@ function hintAbout(state: MemoryState, jobs: readonly NewJob[]): void {
 
 export function cycle(state: MemoryState, request: CycleRequest): CycleAnswer {
   checkSettles(request.settle)
+  for (const one of request.reports ?? []) report(state, request.worker, one)
   const settled = request.settle.map((one) => settle(state, request.worker, one))
   const alive = state.leases.workers.has(request.worker)
   const leases = alive && request.claim !== null ? claim(state, request.worker, request.claim) : []
   return { alive, settled, leases }
+}
+
+function report(state: MemoryState, worker: WorkerId, { token, position, progress, log }: Report): void {
+  const entry = state.leases.openAt(worker, token, position)
+  if (entry === 'already' || entry === 'lost') return
+  const before = entry.said ?? { progress: null, log: [] }
+  entry.said = { progress: progress ?? before.progress, log: [...before.log, ...log].slice(-MAX_LOG_LINES) }
 }
 
 function settle(state: MemoryState, worker: WorkerId, request: SettleRequest): SettleAnswer {
@@ -164,7 +172,7 @@ function grant(state: MemoryState, worker: WorkerId, queue: string, batch: reado
   return { token, queue, claimedAt, jobs: batch.map(claimedJob) }
 }
 
-// ── heartbeat and report ─────────────────────────────────────────────────────
+// ── heartbeat ─────────────────────────────────────────────────────
 
 export function heartbeat(state: MemoryState, request: HeartbeatRequest): HeartbeatAnswer {
   const worker = state.leases.workers.get(request.worker)
@@ -194,13 +202,4 @@ export function heartbeat(state: MemoryState, request: HeartbeatRequest): Heartb
   )
   const paused = [...state.shelves.queues].filter(([, shelf]) => shelf.paused).map(([queue]) => queue)
   return { alive: true, tokens: leases.map((lease) => lease.token), cancelled, paused }
-}
-
-export function report(state: MemoryState, worker: WorkerId, reports: readonly Report[]): void {
-  for (const { token, position, progress, log } of reports) {
-    const entry = state.leases.openAt(worker, token, position)
-    if (entry === 'already' || entry === 'lost') continue
-    const before = entry.said ?? { progress: null, log: [] }
-    entry.said = { progress: progress ?? before.progress, log: [...before.log, ...log].slice(-MAX_LOG_LINES) }
-  }
 }

@@ -7,7 +7,7 @@ import { systemClock, type Clock } from '../../std/clock.ts'
 import { systemRandom, type Random } from '../../std/random.ts'
 import type { Store } from '../store.ts'
 import { memoryAdmin } from './admin.ts'
-import { cycle, enqueue, heartbeat, report } from './core.ts'
+import { cycle, enqueue, heartbeat } from './core.ts'
 import { memoryNotes } from './notes.ts'
 import { memorySchedules } from './schedules.ts'
 import { MemoryState } from './state.ts'
@@ -56,7 +56,6 @@ export function storeOn(state: MemoryState): Store {
     retire: (worker) => step(() => void state.leases.workers.delete(worker)),
     cycle: (request) => step(() => cycle(state, request)),
     heartbeat: (request) => step(() => heartbeat(state, request)),
-    report: (worker, reports) => step(() => report(state, worker, reports)),
     subscribe: (listener) =>
       step(() => {
         // A wrapper of its own: one function subscribed twice is two subscriptions.

@@ -5,7 +5,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
-import { MAX_LOG_LINES, type HeartbeatAnswer, type Store } from '../store.ts'
+import type { HeartbeatAnswer, Store } from '../store.ts'
 import { sqlAdmin } from './admin.ts'
 import { Counts } from './counts.ts'
 import { cycle } from './cycle.ts'
@@ -76,10 +76,6 @@ export function sqlStore(parts: SqlStoreParts): Store {
       const values = [worker, released, places.length === 0 ? null : JSON.stringify(places), atOnce, nth]
       const [row] = await executor.query<HeartbeatRow>(statements.heartbeat, values)
       return readHeartbeat(row)
-    },
-    async report(worker, reports) {
-      const rows = reports.map(({ token, position, progress, log }) => [token, position, progress, log])
-      await executor.query(statements.report, [worker, JSON.stringify(rows), MAX_LOG_LINES])
     },
     subscribe: (listener) => wakeUps.subscribe(listener),
     upkeep: sqlUpkeep({ executor, statements, counts, random, clock }),

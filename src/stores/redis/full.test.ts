@@ -82,9 +82,9 @@ describe.skipIf(redisMissing() !== '')('a full Redis', () => {
     const [first] = await claim(store, worker)
     const [held, ...others] = placesOf(first)
     const settle = others.map((one, n) => settleRequest(one, n % 2 === 0 ? RELEASE : retry(0)))
-    const { settled } = await store.cycle({ worker, settle, claim: null })
+    const reports = [{ ...held!, progress: { done: 1, total: 2, note: null }, log: [] }]
+    const { settled } = await store.cycle({ worker, settle, claim: null, reports })
     expect(new Set(settled)).toEqual(new Set(['written']))
-    await store.report(worker, [{ ...held!, progress: { done: 1, total: 2, note: null }, log: [] }])
     expect(await store.admin.cancel(first!.jobs[0]!.id, null)).toBe('requested')
     expect(await store.heartbeat({ worker, strangers: [] })).toMatchObject({ alive: true, cancelled: [held] })
     expect(await store.upkeep.lead(worker, 1_000)).toBe(true)

@@ -52,10 +52,6 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     retire: (worker) => workerCalls.retire(worker),
     cycle: (request) => workerCalls.cycle(request),
     heartbeat: (request) => workerCalls.heartbeat(request),
-    async report(worker, reports) {
-      refuseWhenClosed()
-      await workerCalls.report(worker, reports)
-    },
     subscribe: (listener) => wakeUps.subscribe(listener),
     upkeep: redisUpkeep(run, shards, drain, random),
     schedules: redisSchedules(run, shards, fire),

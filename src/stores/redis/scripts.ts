@@ -42,7 +42,6 @@ export type ScriptName =
   | 'remove_note'
   | 'remove_schedule'
   | 'renew'
-  | 'report'
   | 'rescue'
   | 'resign'
   | 'retire'

@@ -10,16 +10,7 @@ export type CallStep = <Name extends StepName>(
 
 type Methods = Pick<
   Store,
-  | 'enqueue'
-  | 'register'
-  | 'retire'
-  | 'cycle'
-  | 'heartbeat'
-  | 'report'
-  | 'upkeep'
-  | 'schedules'
-  | 'notes'
-  | 'admin'
+  'enqueue' | 'register' | 'retire' | 'cycle' | 'heartbeat' | 'upkeep' | 'schedules' | 'notes' | 'admin'
 >
 
 /** `maxLook`: maximum number of jobs that a list looks at in one step, if not the engine's own. */
@@ -34,7 +25,6 @@ export function storeMethods(call: CallStep, maxLook?: number): Methods {
       return call('cycle', request)
     },
     heartbeat: (request) => call('heartbeat', request),
-    report: (worker, reports) => call('report', worker, reports),
     upkeep: {
       promote: (limit) => call('promote', limit),
       rescue: (limit) => call('rescue', limit),

@@ -18,6 +18,7 @@ import { Sequence, ShardWorkerCalls, type WorkerCalls } from '../worker-calls.ts
 
 /** Beyond this the oldest are forgotten, and looked for where they are needed again. */
 const MOST_REMEMBERED = 100_000
+const NO_REPORTS: readonly Report[] = []
 
 export class ClusterWorkerCalls implements WorkerCalls {
   readonly #run: Run
@@ -50,10 +51,14 @@ export class ClusterWorkerCalls implements WorkerCalls {
     this.#atOnce.delete(worker)
   }
 
-  /** Settles elsewhere come first: what fails there leaves no claim behind that nobody knows of. */
+  /**
+   * One call for each shard that has a part, and the claim's shard last: if a call elsewhere fails, no claim is left behind
+   * that this process does not know of. Reports and settles of a lease are in one shard, and so in one call.
+   */
   async cycle(request: CycleRequest): Promise<CycleAnswer> {
-    const { worker, settle, claim } = request
+    const { worker, settle, claim, reports = NO_REPORTS } = request
     const parts = await this.#byShard(settle)
+    const reported = await this.#byShard(reports)
     const home = claim === null ? null : this.#shards.of(claim.queue)
     const settled: SettleAnswer[] = settle.map(() => 'lost')
     const write = async (shard: Shard, wanted: CycleRequest['claim']): Promise<CycleAnswer> => {
@@ -62,11 +67,12 @@ export class ClusterWorkerCalls implements WorkerCalls {
         worker,
         settle: mine.map(({ item }) => item),
         claim: wanted,
+        reports: (reported.get(shard) ?? []).map(({ item }) => item),
       })
       for (const [index, { place }] of mine.entries()) settled[place] = answer.settled[index] ?? 'lost'
       return answer
     }
-    const elsewhere = [...parts.keys()].filter((shard) => shard !== home)
+    const elsewhere = [...new Set([...parts.keys(), ...reported.keys()])].filter((shard) => shard !== home)
     await Promise.all(elsewhere.map((shard) => write(shard, null)))
     if (claim === null || home === null) return { alive: await this.#isAlive(worker), settled, leases: [] }
     const mayClaim = await this.#join(worker, claim.queue)
@@ -103,18 +109,6 @@ export class ClusterWorkerCalls implements WorkerCalls {
       cancelled: answers.flatMap((answer) => answer.cancelled),
       paused: answers.flatMap(({ paused }) => paused),
     }
-  }
-
-  async report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
-    const parts = [...(await this.#byShard(reports))]
-    await Promise.all(
-      parts.map(([shard, mine]) =>
-        this.#at(shard).report(
-          worker,
-          mine.map(({ item }) => item),
-        ),
-      ),
-    )
   }
 
   /** By the word of control: a heartbeat asks the others, too. */

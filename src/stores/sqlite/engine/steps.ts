@@ -29,7 +29,6 @@ export const WRITES = {
   renew: workers.renew,
   cycle,
   heartbeat: workers.heartbeat,
-  report: workers.report,
   promote: upkeep.promote,
   rescue,
   prune: upkeep.prune,

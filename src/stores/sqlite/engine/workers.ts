@@ -67,8 +67,8 @@ function noticesOf(engine: Engine, { token }: LeaseRow): HeartbeatAnswer['cancel
   return rows.flatMap(({ position, reason, heard }) => (heard === 1 ? [] : [{ token, position, reason }]))
 }
 
-/** What is not under the token any more is ignored. */
-export function report(engine: Engine, worker: WorkerId, reports: readonly Report[]): void {
+/** Ignores a report whose position is not open under the worker's token. */
+export function keepReports(engine: Engine, worker: WorkerId, reports: readonly Report[]): void {
   for (const { token, position, progress, log } of reports) {
     const lease = OpenLease.at(engine, token)
     const seq = lease?.row.worker === worker ? lease.openAt(position) : null

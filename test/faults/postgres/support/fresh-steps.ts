@@ -180,7 +180,7 @@ export class Steps {
     const leases = await this.#some()
     const log = [{ at: 1, level: 'info', message: 'here' }] as never
     const reports = leases.map(({ token }) => ({ token, position: 0, progress: null, log }))
-    await this.#store.report(this.#worker, reports)
+    await this.#store.cycle({ worker: this.#worker, settle: [], claim: null, reports })
     await this.#settle(leases, [COMPLETED])
   }
 
