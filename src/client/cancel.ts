@@ -5,9 +5,11 @@
  * written the cancel no worker starts the job anyway, so that is how long their word is waited for; longer if a worker
  * has said that the store answers it slowly.
  */
+import { HoldfastError } from '../errors.ts'
 import type { JobId } from '../job/ids.ts'
 import { sleep } from '../std/clock.ts'
-import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
+import { changeOne } from '../stores/changes.ts'
+import { LONGEST_START_MS, SLOW_WORKER, START_WITHIN_MS, type ChangeOutcome } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 
 /**
@@ -15,6 +17,8 @@ import type { Core } from '../core/core.ts'
  * gives in, and completed if it completes before that. `too_late`: it had completed, failed for good or been cancelled.
  */
 export type CancelResult = 'cancelled' | 'requested' | 'too_late'
+
+type CancelAnswer = ChangeOutcome | 'missing'
 
 /** Some more, for clocks that do not run alike. */
 const MARGIN_MS = 200
@@ -30,7 +34,7 @@ export async function cancelJob(
   const ask = (): Promise<CancelAnswer> =>
     core.connection.persist(`cancel job ${id}`, (store) => {
       tries++
-      return store.admin.cancel(id, reason)
+      return changeOne(store, id, { type: 'cancel', reason })
     })
   const answer = await ask()
   switch (answer) {
@@ -50,6 +54,8 @@ export async function cancelJob(
       if (ended === 'missing') return here === 'dropped' ? 'cancelled' : 'too_late'
       return here === 'dropped' ? 'cancelled' : 'requested'
     }
+    default:
+      throw brokenAnswer(answer)
   }
 }
 
@@ -88,6 +94,10 @@ async function longestStartMs({ connection }: Core): Promise<number> {
   } catch {
     return LONGEST_START_MS
   }
+}
+
+function brokenAnswer(answer: CancelAnswer): HoldfastError {
+  return new HoldfastError('HF_STORE_CONTRACT', `The store answered "${answer}" to a cancel.`)
 }
 
 /** What became of a job that ended while its cancel was under way. */

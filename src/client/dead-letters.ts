@@ -12,13 +12,13 @@ import { readWhole } from '../job/numbers.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { AttemptRecord, DeadJob, JobLogLine, JobRecord } from '../job/record.ts'
 import { asError } from '../std/clock.ts'
+import { totalsOf } from '../stores/changes.ts'
 import { mergeGroups } from '../stores/dead-groups.ts'
 import {
   MAX_BATCH,
   MAX_SCAN,
-  type BulkAction,
-  type ChangeAnswer,
   type DeadGroupPage,
+  type JobChange,
   type JobFilter,
   type JobPage,
   type ListQuery,
@@ -255,18 +255,24 @@ async function groupsOf(core: Core, filter: JobFilter): Promise<DeadLetterGroup[
 
 // ── changing ─────────────────────────────────────────────────────────────────
 
-type Step = Pick<ChangeAnswer, 'changed' | 'skipped' | 'next'>
+interface Step {
+  readonly changed: number
+  readonly skipped: number
+  readonly next: JobId | null
+}
 
 async function changeAll(
   core: Core,
   filter: JobFilter,
-  action: BulkAction,
+  change: JobChange,
   options: BulkOptions,
 ): Promise<BulkProgress> {
-  const step = (after: JobId | null): Promise<Step> =>
-    core.connection.persist(`${action.type} dead letters`, (store) =>
-      store.admin.change(filter, action, MAX_BATCH, after),
+  const step = async (after: JobId | null): Promise<Step> => {
+    const { outcomes, next } = await core.connection.persist(`${change.type} dead letters`, (store) =>
+      store.admin.change(filter, change, MAX_BATCH, after),
     )
+    return { ...totalsOf(outcomes), next }
+  }
   return stepByStep(step, options)
 }
 
@@ -287,7 +293,7 @@ async function replayWith(
       const answer = await core.connection.persist(`replay job ${job.id}`, (store) =>
         store.admin.change({ ids: [job.id], states: ['dead'] }, { type: 'replay', payload }, 1, null),
       )
-      changed += answer.changed
+      changed += answer.outcomes.replayed ?? 0
     }
     return { changed, skipped: page.jobs.length - changed, next: page.next }
   }

@@ -5,6 +5,7 @@ import type { JobId } from '../job/ids.ts'
 import { readDue } from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import { headStartMs, readPriority } from '../job/rank.ts'
+import { changeOne } from '../stores/changes.ts'
 import type { JobEdit } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 import { refuseUnknown } from '../core/settings.ts'
@@ -24,7 +25,9 @@ export async function editJob(
   const record = await connection.persist(`read job ${id}`, (store) => store.admin.get(id as JobId))
   if (record?.name !== name) throw notFound(name, id)
   const edit = await readEdit(core, definition, record.queue, changes)
-  const answer = await connection.persist(`edit job ${id}`, (store) => store.admin.edit(record.id, edit))
+  const answer = await connection.persist(`edit job ${id}`, (store) =>
+    changeOne(store, record.id, { type: 'edit', ...edit }),
+  )
   if (answer === 'missing') throw notFound(name, id)
   return answer === 'edited'
 }

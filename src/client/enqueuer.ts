@@ -12,6 +12,7 @@ import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
 import { formatDuration } from '../std/duration.ts'
+import { noTransactions } from '../stores/no-transactions.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Transactions } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 import { currentJob } from '../core/current-job.ts'
@@ -74,8 +75,8 @@ export class Enqueuer {
       job.catch(() => undefined)
       throw asynchronousSchema(name)
     }
-    const flush = { id: ids.flush(), jobs: [job] }
-    const answers = connection.lendSync(`enqueue job "${name}"`, () => enqueue(tx, flush))
+    const flush = { id: ids.flush(), jobs: [job], tx }
+    const answers = connection.lendSync(`enqueue job "${name}"`, () => enqueue(flush))
     refuseCount(answers.length, 1)
     return answers[0] as EnqueueAnswer
   }
@@ -263,9 +264,9 @@ export class Enqueuer {
   /** Without a word to listeners: whether there will be such a job is for the caller to say, by its commit. */
   async #flushIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
     const { connection, ids } = this.#core
-    const transactions = this.transactions()
-    const flush = { id: ids.flush(), jobs }
-    const answers = await connection.lend(`enqueue ${describe(jobs)}`, () => transactions.enqueue(tx, flush))
+    this.transactions()
+    const flush = { id: ids.flush(), jobs, tx }
+    const answers = await connection.lend(`enqueue ${describe(jobs)}`, (store) => store.enqueue(flush))
     refuseCount(answers.length, jobs.length)
     return answers
   }
@@ -274,7 +275,7 @@ export class Enqueuer {
   transactions(): Transactions {
     const { kind, transactions } = this.#core.connection.store
     if (transactions !== undefined) return transactions
-    throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
+    throw noTransactions(kind)
   }
 }
 

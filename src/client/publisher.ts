@@ -169,13 +169,12 @@ export class Publisher {
   #deliverIn(tx: unknown, events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
     const { connection, ids } = this.#core
     const enqueuer = this.#enqueuer
-    const transactions = enqueuer.transactions()
+    enqueuer.transactions()
     const way: Way = {
       writesAtOnce: 1,
       subscriptions: async () => {
-        const reading = await connection.lend('publish', async () => transactions.notes?.(tx, SUBSCRIBER))
-        if (reading !== undefined) return reading.map(readSubscription)
-        return connection.insideCommit.outside(() => storedSubscriptions(connection))
+        const notes = await connection.lend('publish', (store) => store.notes.list(SUBSCRIBER, tx))
+        return notes.map(readSubscription)
       },
       write: (jobs) => enqueuer.writeIn(tx, jobs).then(() => null),
     }

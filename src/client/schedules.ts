@@ -174,14 +174,14 @@ export class ScheduleBook implements Schedules {
   }
 
   #remove(id: string): Promise<boolean> {
-    return this.#core.connection.persist(`remove schedule "${id}"`, (store) => store.schedules.remove(id))
+    return this.#core.connection.persist(`remove schedule "${id}"`, (store) => store.schedules.put(id, null))
   }
 
   async #write(facts: ScheduleFacts): Promise<void> {
     const { id, nextTick } = facts
     const spec = writeSpec(facts)
     await this.#core.connection.persist(`store schedule "${id}"`, (store) =>
-      store.schedules.put({ id, spec, nextTick }),
+      store.schedules.put(id, { spec, nextTick }),
     )
   }
 

@@ -62,7 +62,7 @@ export class SubscriptionBook implements Subscriptions {
 
   remove(subscriber: string): Promise<boolean> {
     return this.#core.connection.persist(`unsubscribe "${subscriber}"`, (store) =>
-      store.notes.remove(SUBSCRIBER, subscriber),
+      store.notes.put(SUBSCRIBER, subscriber, null, null),
     )
   }
 

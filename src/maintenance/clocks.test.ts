@@ -68,7 +68,7 @@ describe('a process whose clock is wrong', () => {
     const process = await worker(world, { everySecond: true })
     const { schedules } = await world.store.schedules.list()
     const nextTick = world.clock.now() + HOUR_MS
-    await world.store.schedules.put({ ...schedules[0]!, nextTick })
+    await world.store.schedules.put(schedules[0]!.id, { ...schedules[0]!, nextTick })
     await world.advance(10 * SECOND_MS)
     expect(ticksOf(process).length).toBeGreaterThanOrEqual(8)
     expectEverySecond(ticksOf(process))
@@ -111,7 +111,7 @@ describe("the store's clock, put back", () => {
     world.storeOffMs = -HOUR_MS
     const after = [await worker(world), await worker(world)]
     // The term of the one before ends by the store's clock.
-    await world.store.upkeep.resign(before.told.of('leader.elected')[0]!.candidate as never)
+    await world.store.upkeep.lead(before.told.of('leader.elected')[0]!.candidate as never, 0)
     await world.advance(MINUTE_MS)
     await world.run(after[0]!.hf.close())
     await world.advance(MINUTE_MS)

@@ -58,7 +58,7 @@ export class Leader {
     if (!this.leads) return
     this.#leadsUntilMs = 0
     await this.#core.connection
-      .call('resign', (store) => store.upkeep.resign(this.#candidate), this.#ttlMs / 2)
+      .call('resign', (store) => store.upkeep.lead(this.#candidate, 0), this.#ttlMs / 2)
       .catch(() => undefined)
   }
 

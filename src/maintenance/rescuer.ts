@@ -3,7 +3,8 @@
  * break: after an outage every worker looks dead until it had the chance to send a heartbeat again.
  */
 import type { Core } from '../core/core.ts'
-import type { RescueAnswer } from '../stores/store.ts'
+import type { JobId } from '../job/ids.ts'
+import type { ChangeAnswer, RescueAnswer } from '../stores/store.ts'
 import { AT_ONCE_MS, BATCH, DUTY_TIMEOUT_MS, type Duty } from './duty.ts'
 import type { Leader } from './leader.ts'
 
@@ -27,17 +28,21 @@ export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
   }
 }
 
-/** A store knows nothing of queues whose dead letters nobody wants. */
+/** Deletes dead letters of queues that keep none: a store does not know which those are. */
 async function dropUnwanted(core: Core, { jobs }: RescueAnswer): Promise<void> {
   const ids = jobs
     .filter(({ to, queue }) => to === 'dead' && !core.queues.keepsDead(queue))
     .map(({ id }) => id)
-  if (ids.length === 0) return
-  await core.connection.call(
-    'drop dead jobs',
-    (store) => store.admin.change({ ids, states: ['dead'] }, { type: 'discard' }, ids.length, null),
-    DUTY_TIMEOUT_MS,
-  )
+  let next: JobId | null = null
+  for (let isDone = ids.length === 0; !isDone; isDone = next === null) {
+    const after: JobId | null = next
+    const page: ChangeAnswer = await core.connection.call(
+      'drop dead jobs',
+      (store) => store.admin.change({ ids, states: ['dead'] }, { type: 'discard' }, ids.length, after),
+      DUTY_TIMEOUT_MS,
+    )
+    next = page.next
+  }
 }
 
 function tell({ events }: Core, { workers, jobs }: RescueAnswer): void {

@@ -142,7 +142,7 @@ async function store(core: Core, schedule: ScheduleFacts, nextTick: number | nul
   const { id } = schedule
   await core.connection.call(
     `move schedule "${id}" on`,
-    ({ schedules }) => schedules.put({ id, spec: writeSpec(schedule), nextTick }),
+    ({ schedules }) => schedules.put(id, { spec: writeSpec(schedule), nextTick }),
     DUTY_TIMEOUT_MS,
   )
 }

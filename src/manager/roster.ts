@@ -55,7 +55,7 @@ export class Roster {
     if (writing === undefined) return
     this.#members.delete(member)
     await writing
-    await this.#tell('take a worker off the list', (notes) => notes.remove(KIND, member.noteId))
+    await this.#tell('take a worker off the list', (notes) => notes.put(KIND, member.noteId, null, null))
   }
 
   /** Every worker of the fleet; those of this process as they are now. */

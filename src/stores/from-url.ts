@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../std/clock.ts'
 import type { Random } from '../std/random.ts'
+import { checkStore } from './check-store.ts'
 import { memoryStore } from './memory/index.ts'
 import { postgresStore } from './postgres/index.ts'
 import { redisStore } from './redis/index.ts'
@@ -17,9 +18,8 @@ export function storeFrom(source: string | Store, clock: Clock, random: Random):
     if (source.startsWith('file:')) return sqliteStore({ directory: directoryOf(source) })
     throw new HoldfastError('HF_BAD_STORE', `There is no store for '${withoutSecrets(source)}'.`)
   }
-  const missing = METHODS.filter((method) => typeof source[method] !== 'function')
-  if (missing.length === 0) return source
-  throw new HoldfastError('HF_BAD_STORE', `The store object has no ${missing.join(', ')}.`)
+  checkStore(source)
+  return source
 }
 
 /** `file:.holdfast` and `file:./data` are relative to where the process was started; `file:///srv/jobs` is not. */
@@ -31,8 +31,6 @@ export function directoryOf(url: string): string {
     hint: "Name one: 'file:.holdfast'.",
   })
 }
-
-const METHODS = ['open', 'close', 'enqueue', 'register', 'retire', 'cycle', 'heartbeat', 'subscribe'] as const
 
 /** Whatever stands between the scheme and the host may be a password. */
 function withoutSecrets(url: string): string {

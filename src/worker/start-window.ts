@@ -56,7 +56,11 @@ export class StartWindow {
     if (this.#told === undefined) return
     // If it stays, some cancels wait longer than they need to, for a minute.
     await this.#core.connection
-      .call('remove a note', (store) => store.notes.remove(SLOW_WORKER, this.#note), this.#callTimeoutMs)
+      .call(
+        'remove a note',
+        (store) => store.notes.put(SLOW_WORKER, this.#note, null, null),
+        this.#callTimeoutMs,
+      )
       .catch(() => undefined)
   }
 

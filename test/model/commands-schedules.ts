@@ -12,7 +12,7 @@ const put = command({
   name: 'put',
   params: fc.record({ id, spec: fc.json({ maxDepth: 1 }), nextTick: fc.option(tick) }),
   run: async (model, under, spec) => {
-    await under.store.schedules.put(spec)
+    await under.store.schedules.put(spec.id, spec)
     model.schedules.set(spec.id, { ...spec, lastTick: model.schedules.get(spec.id)?.lastTick ?? null })
     return []
   },
@@ -24,7 +24,7 @@ const remove = command({
   // Whether a schedule that is made anew knows the ticks of its namesake is not said, so none is.
   when: (model, params) => (model.schedules.get(params.id)?.lastTick ?? null) === null,
   run: async (model, under, params) => {
-    assert.equal(await under.store.schedules.remove(params.id), model.schedules.delete(params.id))
+    assert.equal(await under.store.schedules.put(params.id, null), model.schedules.delete(params.id))
     return []
   },
 })

@@ -7,6 +7,7 @@ import type { Call, Reply } from '../checker/history.ts'
 import type { SimulatedProcess } from './process.ts'
 import { enqueuedJob, type Recorder } from './recorder.ts'
 import { between, chance, type World } from './world.ts'
+import { changeCall, changeReply } from '../support/recorded-change.ts'
 
 export interface NetworkFaults {
   readonly dropRequest: number
@@ -205,12 +206,10 @@ export function remoteStore(
           ({ pruned }) => ({ kind: 'prune', pruned }),
         ),
       lead: (candidate, ttlMs) => other('lead', () => real.upkeep.lead(candidate, ttlMs)),
-      resign: (candidate) => other('resign', () => real.upkeep.resign(candidate)),
     },
     notes: {
       put: (kind, id, text, ttlMs) => other('put note', () => real.notes.put(kind, id, text, ttlMs)),
-      remove: (kind, id) => other('remove note', () => real.notes.remove(kind, id)),
-      list: (kind) => other('list notes', () => real.notes.list(kind)),
+      list: (kind, tx) => other('list notes', () => real.notes.list(kind, tx)),
     },
     schedules: schedule === null ? real.schedules : remoteSchedules(real, network, from, schedule),
     admin: {
@@ -225,21 +224,15 @@ export function remoteStore(
         }
         return network.call(from, { kind, queue }, step, () => ({ kind }))
       },
-      cancel: (id, reason) =>
-        network.call(
+      change: (filter, change, limit, after) => {
+        const call = changeCall(filter, change)
+        return network.call(
           from,
-          { kind: 'cancel', job: id },
-          () => real.admin.cancel(id, reason),
-          (outcome) => ({ kind: 'cancel', outcome }),
-        ),
-      change: (filter, action, limit, after) =>
-        network.call(
-          from,
-          { kind: 'change', action: action.type, jobs: filter.ids ?? null },
-          () => real.admin.change(filter, action, limit, after),
-          ({ changed }) => ({ kind: 'change', changed }),
-        ),
-      edit: (id, edit) => other('edit', () => real.admin.edit(id, edit)),
+          call,
+          () => real.admin.change(filter, change, limit, after),
+          (answer) => changeReply(call, answer),
+        )
+      },
       deadGroups: (filter, limit, after) => other('group', () => real.admin.deadGroups(filter, limit, after)),
     },
   }
@@ -254,8 +247,7 @@ function remoteSchedules(
   const other = <T>(what: string, step: () => Promise<T>): Promise<T> =>
     network.call(from, { kind: 'other', what }, step, () => ({ kind: 'other' }))
   return {
-    put: (spec) => other('put schedule', () => schedules.put(spec)),
-    remove: (id) => other('remove schedule', () => schedules.remove(id)),
+    put: (id, spec) => other('put schedule', () => schedules.put(id, spec)),
     list: () => other('list schedules', () => schedules.list()),
     fire: (id, tick, nextTick, job) =>
       network.call(

@@ -8,6 +8,8 @@ import {
   attemptRecord,
   between,
   CANCELLED,
+  cancelOne,
+  changeJobs,
   COMPLETED,
   DEAD,
   LEASE_MS,
@@ -141,7 +143,7 @@ export const attemptsTopic: Topic = {
     },
     'a retry that becomes a cancel keeps its record': async (harness) => {
       const held = await harness.running()
-      await harness.store.admin.cancel(held.job.id, 'enough')
+      await cancelOne(harness.store, held.job.id, 'enough')
       const record = attemptRecord(held)
       await settleWith(harness, held, retry(), record)
       await harness.inState(held.job.id, 'cancelled')
@@ -151,7 +153,7 @@ export const attemptsTopic: Topic = {
       const held = await harness.running()
       const record = attemptRecord(held)
       await settleWith(harness, held, DEAD, record)
-      await harness.store.admin.change({}, { type: 'replay' }, 10, null)
+      await changeJobs(harness.store, {}, { type: 'replay' }, 10, null)
       assert.deepEqual(await attemptsOf(harness, held.job.id), [record])
     },
     'records live beside what the handler said': async (harness) => {

@@ -10,7 +10,7 @@ const HOUR_MS = 60 * MINUTE_MS
 const NEXT = TICK + MINUTE_MS
 
 async function putNightly(harness: Harness): Promise<void> {
-  await harness.store.schedules.put({ id: 'nightly', spec: SPEC, nextTick: TICK })
+  await harness.store.schedules.put('nightly', { spec: SPEC, nextTick: TICK })
 }
 
 async function stored(harness: Harness, id = 'nightly'): Promise<StoredSchedule | undefined> {
@@ -23,15 +23,15 @@ export const schedulesTopic: Topic = {
     'a schedule reads back as it was put': async (harness) => {
       assert.deepEqual((await harness.store.schedules.list()).schedules, [])
       await putNightly(harness)
-      await harness.store.schedules.put({ id: 'paused one', spec: '{}', nextTick: null })
+      await harness.store.schedules.put('paused one', { spec: '{}', nextTick: null })
       assert.deepEqual(await stored(harness), { id: 'nightly', spec: SPEC, nextTick: TICK, lastTick: null })
       const other = await stored(harness, 'paused one')
       assert.deepEqual(other, { id: 'paused one', spec: '{}', nextTick: null, lastTick: null })
     },
     'a removed schedule is gone, and removing it again says so': async (harness) => {
       await putNightly(harness)
-      assert.equal(await harness.store.schedules.remove('nightly'), true)
-      assert.equal(await harness.store.schedules.remove('nightly'), false)
+      assert.equal(await harness.store.schedules.put('nightly', null), true)
+      assert.equal(await harness.store.schedules.put('nightly', null), false)
       assert.deepEqual((await harness.store.schedules.list()).schedules, [])
     },
     'firing a tick enqueues its job and moves the schedule on': async (harness) => {
@@ -91,9 +91,9 @@ export const schedulesTopic: Topic = {
     'changing a schedule keeps the ticks that it has fired': async (harness) => {
       await putNightly(harness)
       await harness.store.schedules.fire('nightly', TICK, NEXT, newJob())
-      const changed = { id: 'nightly', spec: '{"every":"1m"}', nextTick: TICK }
-      await harness.store.schedules.put(changed)
-      assert.deepEqual(await stored(harness), { ...changed, lastTick: TICK })
+      const changed = { spec: '{"every":"1m"}', nextTick: TICK }
+      await harness.store.schedules.put('nightly', changed)
+      assert.deepEqual(await stored(harness), { id: 'nightly', ...changed, lastTick: TICK })
       assert.equal(await harness.store.schedules.fire('nightly', TICK, NEXT, newJob()), 'already')
     },
     'the list tells the time of the store, without schedules too': async (harness) => {
@@ -129,7 +129,7 @@ export const schedulesTopic: Topic = {
     },
     'schedules do not share their ticks': async (harness) => {
       await putNightly(harness)
-      await harness.store.schedules.put({ id: 'other', spec: SPEC, nextTick: TICK })
+      await harness.store.schedules.put('other', { spec: SPEC, nextTick: TICK })
       assert.equal(await harness.store.schedules.fire('nightly', TICK, NEXT, newJob()), 'fired')
       assert.equal(await harness.store.schedules.fire('other', TICK, NEXT, newJob()), 'fired')
     },

@@ -21,6 +21,7 @@ import {
   type SettleAnswer,
   type SettleRequest,
 } from '../store.ts'
+import { refuseTransaction } from '../no-transactions.ts'
 import { checkSettles } from '../settle-check.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
@@ -28,6 +29,7 @@ import type { MemoryState } from './state.ts'
 // ── enqueue ──────────────────────────────────────────────────────────────────
 
 export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswer[] {
+  refuseTransaction('memory', flush)
   const remembered = state.flushes.get(flush.id)
   if (remembered !== undefined) return remembered.answers ?? flush.jobs.map(insertedAnswer)
   refuse(state, flush)

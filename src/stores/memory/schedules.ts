@@ -8,15 +8,13 @@ import type { FlushId } from '../../job/ids.ts'
 export function memorySchedules(state: MemoryState, step: Guard): Schedules {
   const schedules = new Map<string, StoredSchedule>()
   return {
-    put: (schedule) =>
-      step(
-        () =>
-          void schedules.set(schedule.id, {
-            ...schedule,
-            lastTick: schedules.get(schedule.id)?.lastTick ?? null,
-          }),
-      ),
-    remove: (id) => step(() => schedules.delete(id)),
+    put: (id, schedule) =>
+      step(() => {
+        if (schedule === null) return schedules.delete(id)
+        const { spec, nextTick } = schedule
+        schedules.set(id, { id, spec, nextTick, lastTick: schedules.get(id)?.lastTick ?? null })
+        return true
+      }),
     list: () => step(() => ({ now: state.now(), schedules: [...schedules.values()] })),
     fire: (id, tick, nextTick, job) =>
       step(() => {
@@ -24,7 +22,7 @@ export function memorySchedules(state: MemoryState, step: Guard): Schedules {
         if (schedule === undefined) return 'missing'
         if (isFired(schedule, tick, state.now())) return 'already'
         schedules.set(id, { ...schedule, lastTick: tick, nextTick })
-        // The job's own id serves as the flush: this step can happen once only.
+        // The job's own id serves as the flush id, because this step happens only once.
         enqueue(state, { id: job.id as string as FlushId, jobs: [job] })
         return 'fired'
       }),

@@ -6,7 +6,7 @@ import { crashOutcome, crashRecord, type CrashOutcome } from '../../job/crash.ts
 import type { AttemptError } from '../../job/failure.ts'
 import type { FlushId, WorkerId } from '../../job/ids.ts'
 import type { Due, NewJob } from '../../job/record.ts'
-import type { Settlement } from '../../job/settlement.ts'
+import { comesBack, type Settlement } from '../../job/settlement.ts'
 import type { FinalState } from '../../job/states.ts'
 import { assertNever } from '../../std/never.ts'
 import type { Clock } from '../../std/clock.ts'
@@ -183,11 +183,6 @@ export class MemoryState {
     }
     return outcome
   }
-}
-
-/** Whether the job would wait for another attempt. */
-function comesBack(settlement: Settlement): boolean {
-  return settlement.type !== 'completed' && settlement.type !== 'dead' && settlement.type !== 'cancelled'
 }
 
 /** What a listener throws is its own affair. */

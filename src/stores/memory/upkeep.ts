@@ -25,11 +25,7 @@ export function memoryUpkeep(state: MemoryState, step: Guard): Upkeep {
         const { leader } = leadership
         if (leader !== null && leader.id !== candidate && leader.untilMs > now) return false
         leadership.leader = { id: candidate, untilMs: now + ttlMs }
-        return true
-      }),
-    resign: (candidate) =>
-      step(() => {
-        if (leadership.leader?.id === candidate) leadership.leader = null
+        return ttlMs > 0
       }),
   }
 }

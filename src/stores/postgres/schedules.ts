@@ -16,11 +16,10 @@ interface ScheduleRow {
 
 export function sqlSchedules(executor: Executor, statements: Statements): Schedules {
   return {
-    async put({ id, spec, nextTick }) {
-      await executor.query(statements.putSchedule, [id, spec, nextTick])
-    },
-    async remove(id) {
-      return (await executor.query(statements.removeSchedule, [id])).length > 0
+    async put(id, schedule) {
+      if (schedule === null) return (await executor.query(statements.removeSchedule, [id])).length > 0
+      await executor.query(statements.putSchedule, [id, schedule.spec, schedule.nextTick])
+      return true
     },
     async list() {
       const rows = await executor.query<ScheduleRow>(statements.schedules, [])

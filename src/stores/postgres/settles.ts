@@ -92,7 +92,7 @@ function detailOf(settlement: Settlement): string | null {
 }
 
 function delayOf(settlement: Settlement): number | null {
-  return settlement.type === 'retry' || settlement.type === 'snooze' ? Math.round(settlement.delayMs) : null
+  return 'delayMs' in settlement ? Math.round(settlement.delayMs) : null
 }
 
 /** Reads the text that holdfast.settle returns: `token`, or `token:done`, separated by commas. */

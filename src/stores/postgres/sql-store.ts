@@ -20,7 +20,7 @@ import { sqlNotes } from './notes.ts'
 import { sqlSchedules } from './schedules.ts'
 import { statementsFor } from './statements.ts'
 import { commit } from './tx/commit.ts'
-import { sqlTransactions } from './tx/transactions.ts'
+import { enqueueIn } from './tx/transactions.ts'
 import { sqlUpkeep } from './upkeep.ts'
 import { WakeUps } from './wake-ups.ts'
 
@@ -49,7 +49,6 @@ export function sqlStore(parts: SqlStoreParts): Store {
   const lanes = parts.lanes ?? new Lanes(clock)
   const counts = new Counts(executor, statements, clock)
   const admin = sqlAdmin(executor, statements)
-  const inTransactions = sqlTransactions(statements)
   const wakeUps = new WakeUps(executor, statements, lanes)
   const cycleParts = { db: executor, statements, lanes, clock, isSubscribed: () => wakeUps.isSubscribed }
   return {
@@ -61,7 +60,8 @@ export function sqlStore(parts: SqlStoreParts): Store {
     close: () => executor.close(),
     enqueue: (flush) => {
       counts.flushed()
-      return enqueue(executor, statements, flush)
+      const { tx } = flush
+      return tx === undefined ? enqueue(executor, statements, flush) : enqueueIn(tx, statements, flush)
     },
     async register(worker, leaseMs, atOnce) {
       await executor.query(statements.register, [worker, Math.round(leaseMs), atOnce ?? null])
@@ -89,14 +89,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
         return queues
       },
     },
-    transactions: {
-      ...inTransactions,
-      enqueue: (tx, flush) => {
-        counts.flushed()
-        return inTransactions.enqueue(tx, flush)
-      },
-      commit: (request, write) => commit({ executor, statements }, request, write),
-    },
+    transactions: { commit: (request, write) => commit({ executor, statements }, request, write) },
   }
 }
 

@@ -41,7 +41,7 @@ const TEXTS = {
   dropPartition: 'select holdfast.drop_partition($1::text) as dropped',
   pruneBatchRest: `select holdfast.prune_batch_rest(holdfast.now_ms() - $1::bigint, $2::bigint, $3::integer) as last`,
   lead: 'select holdfast.lead($1::uuid, $2::bigint) as leads',
-  resign: 'delete from holdfast.leader where candidate = $1::uuid',
+  stepDown: 'delete from holdfast.leader where candidate = $1::uuid',
   putSchedule: `insert into holdfast.schedule (id, spec, next_tick) values ($1::text, $2::text, $3::bigint)
     on conflict (id) do update set spec = excluded.spec, next_tick = excluded.next_tick`,
   removeSchedule: 'delete from holdfast.schedule where id = $1::text returning id',
@@ -58,9 +58,9 @@ const TEXTS = {
   queues: 'select * from holdfast.queue_status order by queue',
   compactCounts: 'select compacted, block from holdfast.compact_counts($1::integer, $2::bigint)',
   setPaused: 'select holdfast.set_paused($1::text, $2::boolean)',
-  cancel: 'select holdfast.cancel($1::uuid, $2::text, null) as outcome',
-  change: `select holdfast.change($1::text::uuid[], $2::text::text[], $3::text, $4::text, $5::text) as changed`,
-  edit: 'select holdfast.edit($1::uuid, $2::text, $3::smallint, $4::bigint, $5::bigint, $6::bigint) as outcome',
+  change: `select holdfast.change($1::text::uuid[], $2::text::text[], $3::text, $4::text, $5::text) as outcomes`,
+  edit: `select holdfast.edit_all($1::text::uuid[], $2::text::text[], $3::text, $4::smallint, $5::bigint, $6::bigint,
+    $7::bigint) as outcomes`,
   putNote: `insert into holdfast.note (kind, id, text, until)
     values ($1::text, $2::text, $3::text, holdfast.now_ms() + $4::bigint)
     on conflict (kind, id) do update set text = excluded.text, until = excluded.until`,
@@ -89,7 +89,7 @@ const URGENT: ReadonlySet<string> = new Set<keyof typeof TEXTS>([
   'cycleWithReports',
   'channel',
   'lead',
-  'resign',
+  'stepDown',
 ])
 const URGENT_MS = 3_000
 

@@ -11,10 +11,10 @@ type Fire = Schedules['fire']
 
 export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Schedules {
   return {
-    async put({ id, spec, nextTick }) {
-      await run(control, 'put_schedule', [id, nextTick ?? '', spec])
+    async put(id, schedule) {
+      const args = schedule === null ? [id] : [id, schedule.nextTick ?? '', schedule.spec]
+      return (await run<number>(control, 'put_schedule', args)) === 1
     },
-    remove: async (id) => (await run<number>(control, 'remove_schedule', [id])) === 1,
     async list() {
       const [now, flat] = await run<[now: string, flat: string[]]>(control, 'list_schedules', [])
       return { now: Number(now), schedules: readAll(flat) }

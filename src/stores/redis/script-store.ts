@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
+import { refuseTransaction } from '../no-transactions.ts'
 import type { Store } from '../store.ts'
 import { redisAdmin } from './admin.ts'
 import { enqueue } from './enqueue.ts'
@@ -46,6 +47,7 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     },
     async enqueue(flush) {
       refuseWhenClosed()
+      refuseTransaction('redis', flush)
       return enqueue(run, shards, senders, flush)
     },
     register: (worker, leaseMs, atOnce) => workerCalls.register(worker, leaseMs, atOnce),

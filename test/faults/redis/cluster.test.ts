@@ -180,7 +180,7 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
 
   test('a tick of a schedule that got stuck on its way is delivered by the next upkeep, and once', async () => {
     const { store, prefix } = open()
-    await store.schedules.put({ id: 'nightly', spec: '{}', nextTick: 1 })
+    await store.schedules.put('nightly', { spec: '{}', nextTick: 1 })
     const job = newJob({ queue: 'reports' })
     // As whoever dies after the first of the two steps; then as one who dies before it is struck off.
     const control = `${prefix}:{${prefix}}:`

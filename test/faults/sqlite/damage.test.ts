@@ -64,7 +64,8 @@ function fillStore(directory: string): void {
       log: [{ at: 1, level: 'info' as const, message: 'm', fields: null }],
     }
     ask('cycle', { worker, settle, claim: null, reports: [report] })
-    for (const { id } of made.slice(-10)) ask('cancel', id, 'not needed')
+    for (const { id } of made.slice(-10))
+      ask('change', { ids: [id] }, { type: 'cancel', reason: 'not needed' }, 1, null)
   })
 }
 

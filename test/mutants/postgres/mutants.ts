@@ -79,6 +79,13 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     caughtBy: ['a stranger is released: claimable at once, its attempt handed back, its token worth nothing'],
   },
   {
+    name: 'a cycle drops its reports',
+    file: 'cycle.sql',
+    find: '  perform holdfast.report(p_worker, p_reports, p_lines);\n',
+    replace: '',
+    caughtBy: ['a report is kept by the cycle that settles its job as completed'],
+  },
+  {
     name: 'a worker that is gone claims',
     file: 'cycle.sql',
     find: 'if not v_alive or p_queue is null then',

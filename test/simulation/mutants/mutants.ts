@@ -148,9 +148,9 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'an enqueue is repeated with new ids',
     from: 'failures.md 7: the answer is lost and the enqueue is repeated',
     file: 'src/client/enqueuer.ts',
-    find: '(store) => store.enqueue(flush)',
+    find: '(store) => store.enqueue(flush), timeoutMs)',
     replace:
-      '(store) =>\n      store.enqueue({ id: ids.flush(), jobs: jobs.map((job) => ({ ...job, id: ids.job() })) })',
+      '(store) =>\n      store.enqueue({ id: ids.flush(), jobs: jobs.map((job) => ({ ...job, id: ids.job() })) }), timeoutMs)',
   },
   {
     name: 'a repeated flush is forgotten',

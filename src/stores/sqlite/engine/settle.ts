@@ -2,7 +2,7 @@
 import type { AttemptError } from '../../../job/failure.ts'
 import type { Token, WorkerId } from '../../../job/ids.ts'
 import type { AttemptRecord } from '../../../job/record.ts'
-import type { Settlement } from '../../../job/settlement.ts'
+import { comesBack, type Settlement } from '../../../job/settlement.ts'
 import { unknownSettlement } from '../../settle-check.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../../store.ts'
 import type { Ending, Engine } from './engine.ts'
@@ -120,9 +120,4 @@ function comeBackLater(
 /** Ready again where it stood; the attempt is handed back. */
 export function release(engine: Engine, seq: number): void {
   engine.putWaiting(engine.jobAt(seq), 'ready')
-}
-
-/** Whether the job would wait for another attempt. */
-function comesBack({ type }: Settlement): boolean {
-  return type !== 'completed' && type !== 'dead' && type !== 'cancelled'
 }

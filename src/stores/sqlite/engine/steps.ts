@@ -33,16 +33,11 @@ export const WRITES = {
   rescue,
   prune: upkeep.prune,
   lead: upkeep.lead,
-  resign: upkeep.resign,
   setPaused: admin.setPaused,
-  cancel: admin.cancel,
   change: admin.change,
-  edit: admin.edit,
   putSchedule: book.putSchedule,
-  removeSchedule: book.removeSchedule,
   fire: book.fire,
   putNote: book.putNote,
-  removeNote: book.removeNote,
 }
 
 /**
