@@ -1,4 +1,4 @@
-/** A store from what the options name. */
+/** Makes the store that the options name. */
 import { fileURLToPath } from 'node:url'
 import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../std/clock.ts'
@@ -32,7 +32,7 @@ export function directoryOf(url: string): string {
   })
 }
 
-/** Whatever stands between the scheme and the host may be a password. */
+/** The part between the scheme and the host may contain a password. */
 function withoutSecrets(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//…@')
 }

@@ -43,7 +43,7 @@ export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswe
   return answers
 }
 
-/** Before anything is written: a flush happens wholly or not at all. */
+/** Checks a flush before anything is written, because it happens as a whole or not at all. */
 function refuse(state: MemoryState, { jobs }: Flush): void {
   if (jobs.length > MAX_BATCH)
     throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
@@ -85,7 +85,7 @@ function insertUnique(state: MemoryState, job: NewJob): EnqueueAnswer {
     state.reschedule(holder, dueAt)
     return { id: holderId, outcome: 'rescheduled' }
   }
-  // The holder keeps its id and when it was created. Everything else is the new job's, which nobody has tried yet.
+  // The holder keeps its id and its creation time. Everything else is the new job's, without attempts.
   state.keys.take(unique, holderId, state.now())
   state.replace(holder, dueAt, { ...job, id: holderId })
   return { id: holderId, outcome: 'replaced' }
@@ -117,7 +117,7 @@ function hintAbout(state: MemoryState, jobs: readonly NewJob[]): void {
 
 export function cycle(state: MemoryState, request: CycleRequest): CycleAnswer {
   checkSettles(request.settle)
-  for (const one of request.reports ?? []) report(state, request.worker, one)
+  if (request.reports !== undefined) for (const one of request.reports) report(state, request.worker, one)
   const settled = request.settle.map((one) => settle(state, request.worker, one))
   const alive = state.leases.workers.has(request.worker)
   const leases = alive && request.claim !== null ? claim(state, request.worker, request.claim) : []

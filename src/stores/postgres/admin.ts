@@ -61,9 +61,9 @@ interface DeadGroupRow {
   readonly dead_group: DeadGroup | null
 }
 
-/** Named jobs that one call changes without looking for them first. */
+/** Maximum number of named jobs that one call changes without a search. */
 const NAMED_AT_ONCE = 50
-/** Dead letters that one call of deadGroups looks at. */
+/** Maximum number of dead letters that one call of deadGroups examines. */
 const GROUPS_BUDGET = 10_000
 
 async function deadGroups(
@@ -102,7 +102,7 @@ interface ChangeRequest {
 interface Chosen {
   readonly ids: readonly JobId[]
   readonly next: JobId | null
-  /** Null if nobody looked for the jobs: then the change tells how many there are. */
+  /** Null if the jobs were not searched for: then the outcomes tell how many there are. */
   readonly looked: number | null
 }
 
@@ -125,7 +125,7 @@ interface ChangeRow {
   readonly outcomes: ChangeCounts
 }
 
-/** Named jobs need not be looked for if the statement tells which of them are missing. */
+/** Named jobs are not searched for if the statement tells which of them are missing. */
 async function choose(
   parts: ScanParts,
   { filter, limit, after }: ChangeRequest,
@@ -141,7 +141,7 @@ async function choose(
   return { ids: rows.map(({ id }) => id), next, looked }
 }
 
-/** Jobs found that a replay or discard does not tell of have changed since, or are in no state for it. */
+/** Adds the jobs that a replay or discard did not count: their state does not allow it. */
 function withRest(outcomes: ChangeCounts, { type }: JobChange, rest: number): ChangeCounts {
   if (type === 'discard') return withoutZeros({ discarded: outcomes.discarded ?? 0, not_final: rest })
   return type === 'replay'

@@ -47,7 +47,7 @@ const OUTCOMES: Readonly<Record<JobChange['type'], Readonly<Record<string, Chang
   edit: { c: 'edited', u: 'running', f: 'final' },
 }
 
-/** How many jobs one script changes: a few milliseconds. */
+/** Maximum number of jobs that one script changes, which takes a few milliseconds. */
 const CHANGED_AT_ONCE = 250
 
 export interface AdminParts {
@@ -123,7 +123,7 @@ async function change(parts: AdminParts, request: PageRequest, wanted: JobChange
   return { outcomes: outcomesOf(letters, wanted), next: finder.next, looked: finder.looked }
 }
 
-/** The ids of a request that names few jobs and asks nothing else of them but a state; null for any other. */
+/** The ids of a request that names few jobs and filters by nothing but their state; null for any other request. */
 function namedIn({ filter, limit, after }: PageRequest): PackedId[] | null {
   const { ids, states: _states, ...rest } = filter
   const isPlain = Object.values(rest).every((part) => part === undefined)
@@ -132,7 +132,7 @@ function namedIn({ filter, limit, after }: PageRequest): PackedId[] | null {
   return named.length <= Math.min(limit, CHANGED_AT_ONCE) ? named : null
 }
 
-/** One script in each shard, without looking for the jobs first. */
+/** Changes named jobs with one script per shard, without a search. */
 async function changeNamed(
   parts: AdminParts,
   filter: JobFilter,
@@ -148,7 +148,7 @@ async function changeNamed(
   return { outcomes: outcomesOf(letters, wanted), next: null, looked: letters.length }
 }
 
-/** The letters of the jobs that match and are in this shard. A job that has changed since it was found may not match. */
+/** Returns a letter for each of the jobs that is in this shard and matches. A job may have changed since it was found. */
 async function changeIn(
   { run }: AdminParts,
   shard: Shard,
@@ -193,7 +193,7 @@ function detailOf(wanted: JobChange): string {
   }
 }
 
-/** As edit.lua takes it. All parts are texts, because cjson would round long numbers. */
+/** An edit as edit.lua takes it. All parts are texts, because cjson would round long numbers. */
 function editText({ payload = '', rank, due }: JobEdit): string {
   const place = rank === undefined ? ['', ''] : [`${rank.priority}`, `${Math.round(rank.headStartMs)}`]
   return JSON.stringify([payload, ...place, due === undefined ? '-' : dueText(due)])
@@ -242,7 +242,7 @@ async function findIds(
   return { found: cut(found, limit, finder), finder }
 }
 
-/** A page of jobs as they are when they are read, and where it ended. */
+/** A page of jobs, as they are when they are read. */
 async function findRecords(
   { run, shards, refuseWhenClosed, budget }: AdminParts,
   { filter, limit, after }: PageRequest,
@@ -258,7 +258,7 @@ async function findRecords(
   return { found: cut(found, limit, finder), finder }
 }
 
-/** One more than the limit was looked for, to know whether there is one. */
+/** Cuts off the job beyond the limit, which only tells that there are more. */
 function cut<One extends Found>(found: readonly One[], limit: number, finder: Finder): One[] {
   const last = found[limit - 1]
   if (found.length > limit && last !== undefined) finder.backTo(last.id)

@@ -1,4 +1,4 @@
-/** Notes, in the shard of what belongs to no queue. */
+/** Notes, in the control shard. */
 import type { Note, Notes } from '../store.ts'
 import type { Run } from './run.ts'
 import type { Shards } from './shards.ts'

@@ -1,6 +1,6 @@
 /**
- * Schedules: "last next spec", - for none. A tick is fired in one script with its job; on a cluster, where a schedule and
- * its job's queue are different shards, see `cluster/outbox.ts`.
+ * Schedules, stored as "last next spec", with - for no tick. One script fires a tick and writes its job. On a cluster the
+ * schedule and the job's queue are in different shards: see `cluster/outbox.ts`.
  */
 import type { Schedules, StoredSchedule } from '../store.ts'
 import { keyedJob, refusalOf } from './enqueue.ts'
@@ -23,7 +23,7 @@ export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Sched
   }
 }
 
-/** Where the schedule and all queues are in one shard. */
+/** For a server without Cluster, which has one shard. */
 export function fireAtOnce(run: Run, { control }: Shards): Fire {
   return async (id, tick, nextTick, job) => {
     try {

@@ -36,7 +36,7 @@ type HeartbeatRow = readonly [
   paused: readonly string[],
 ]
 
-/** Tokens of one moment (125 µs) differ by this, also if a client has leases of several shards. */
+/** Number of tokens per token time (125 µs): they differ by this counter, even if a client has leases in several shards. */
 const SEQ_END = 512
 
 export class Sequence {
@@ -59,7 +59,7 @@ export class ShardWorkerCalls implements WorkerCalls {
     this.#sequence = sequence
   }
 
-  /** `leftMs`: of a lease that began elsewhere. */
+  /** `leftMs`: what is left of a lease that began in another shard. */
   async register(worker: WorkerId, leaseMs: number, atOnce?: number, leftMs?: number): Promise<void> {
     const left = leftMs === undefined ? '' : Math.round(leftMs)
     await this.#run(this.#shard, 'register', [worker, Math.round(leaseMs), left, atOnce ?? ''])

@@ -87,7 +87,7 @@ function write(engine: Engine, lease: OpenLease, seq: number, { settlement, runM
   }
 }
 
-/** `final` null: nothing is kept of the job. */
+/** Deletes the job if `final` is null. */
 function ended(
   engine: Engine,
   { row: { queue, keyed } }: OpenLease,
@@ -117,7 +117,7 @@ function comeBackLater(
   engine.putWaiting(engine.comeBack(row, { due, attempt }), 'scheduled')
 }
 
-/** Ready again where it stood; the attempt is handed back. */
+/** Makes the job ready in its old place, and hands its attempt back. */
 export function release(engine: Engine, seq: number): void {
   engine.putWaiting(engine.jobAt(seq), 'ready')
 }
