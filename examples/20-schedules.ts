@@ -1,4 +1,4 @@
-// A job again and again. The schedule is kept in the store: every process sees the same, and each slot fires once.
+// A job again and again. The schedule is kept in the store: every process sees the same, and each tick fires once.
 import { holdfast } from 'holdfast'
 import { z } from 'zod'
 

@@ -30,8 +30,8 @@ function join({ onTestFinished }: TestContext, store: Store, offMs = 0) {
   onTestFinished(() => hf.close())
   const news = new Signal()
   const ticks: number[] = []
-  hf.on('schedule.fired', ({ slot }) => {
-    ticks.push(slot.getTime())
+  hf.on('schedule.fired', ({ tick }) => {
+    ticks.push(tick.getTime())
     news.notify()
   })
   const ran = new Set<string>()

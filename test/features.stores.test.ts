@@ -23,8 +23,9 @@ describe.concurrent.each(EVERY_STORE)('on $name', ({ missing, start }) => {
   const join = (onNote: (kind: string) => unknown = () => undefined) => {
     const store = fleet.connect()
     const put: typeof store.notes.put = async (kind, ...note) => {
-      await store.notes.put(kind, ...note)
+      const answer = await store.notes.put(kind, ...note)
       onNote(kind)
+      return answer
     }
     const notes = { ...store.notes, put }
     return holdfast({ store: { ...store, notes }, queues, logger: false, timeout: '30s' })

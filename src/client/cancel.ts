@@ -5,10 +5,12 @@
  * written the cancel no worker starts the job anyway, so that is how long their word is waited for; longer if a worker
  * has said that the store answers it slowly.
  */
+import { HoldfastError } from '../errors.ts'
 import type { JobId } from '../job/ids.ts'
 import { sleep } from '../std/clock.ts'
-import { LONGEST_START_MS, START_WITHIN_MS, type CancelAnswer } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
+import type { ChangedOne } from '../core/store-client.ts'
+import { LONGEST_START_MS, START_WITHIN_MS } from '../stores/store.ts'
 
 /**
  * `cancelled`: it never runs again. `requested`: it is running, and its signal fires; it is cancelled once its handler
@@ -43,11 +45,13 @@ export async function cancelJob(
       if (ended === 'missing') return here === 'dropped' ? 'cancelled' : 'too_late'
       return here === 'dropped' ? 'cancelled' : 'requested'
     }
+    default:
+      throw brokenAnswer(answer)
   }
 }
 
 /** Asks until the job is settled or its worker has reported the cancel; null if no worker starts the job any more. */
-async function untilHeard(core: Core, id: JobId, reason: string | null): Promise<CancelAnswer | null> {
+async function untilHeard(core: Core, id: JobId, reason: string | null): Promise<ChangedOne | null> {
   const { clock, connection, store } = core
   const begunMs = clock.monotonicMs()
   let waitMs = START_WITHIN_MS
@@ -81,6 +85,10 @@ async function longestStartMs({ store }: Core): Promise<number> {
   } catch {
     return LONGEST_START_MS
   }
+}
+
+function brokenAnswer(answer: ChangedOne): HoldfastError {
+  return new HoldfastError('HF_STORE_CONTRACT', `The store answered "${answer}" to a cancel.`)
 }
 
 /** What became of a job that ended while its cancel was under way. */

@@ -13,7 +13,7 @@ import {
   type ScheduleSpec,
 } from '../scheduler/spec.ts'
 import { readStored, writeSpec, type JobTemplate, type ScheduleFacts } from '../scheduler/stored.ts'
-import { slotsOf, type Timing } from '../scheduler/timing.ts'
+import { ticksOf, type Timing } from '../scheduler/timing.ts'
 import type { Core } from '../core/core.ts'
 import { storeTime, type StoreTime } from '../core/store-time.ts'
 import type { Enqueuer } from './enqueuer.ts'
@@ -29,18 +29,18 @@ export interface Schedule {
   readonly catchUp: CatchUp
   readonly overlap: Overlap
   readonly paused: boolean
-  /** The newest slot that was fired. */
-  readonly lastSlot: Date | null
-  /** The slot that comes next; in the past where it is late. */
-  readonly nextSlot: Date | null
-  /** By how much the next slot is late; 0 where it is not. */
+  /** The newest tick that has fired. */
+  readonly lastTick: Date | null
+  /** The next tick; in the past if it is late. */
+  readonly nextTick: Date | null
+  /** How late the next tick is; 0 if it is not. */
   readonly lateMs: number
-  /** The slots to come. @default 5 */
+  /** The next `count` ticks. @default 5 */
   next(count?: number): readonly Date[]
-  /** No slot fires until it is resumed; those that come meanwhile are not made up for. */
+  /** Stops firing until `resume()`. Ticks that pass in between are not caught up. */
   pause(): Promise<void>
   resume(): Promise<void>
-  /** Enqueues its job at once, beside its slots; resolves to the job's id. */
+  /** Enqueues its job now, in addition to its ticks; resolves to the job's id. */
   run(): Promise<string>
   /** Removes it; jobs that it has enqueued stay. False if it was gone already. */
   remove(): Promise<boolean>
@@ -103,9 +103,9 @@ export class ScheduleBook implements Schedules {
     const { paused = false } = stored ?? {}
     const seed = this.#seedFor(stored, time)
     const isSame = stored !== undefined && JSON.stringify(stored.timing) === JSON.stringify(rules.timing)
-    // Slots that are due already stay due: a deploy must not swallow them.
-    const nextSlot = isSame ? stored.nextSlot : slotsOf(rules.timing)(time())
-    await this.#write({ ...rules, id, job: template, paused, seed, nextSlot, lastSlot: null })
+    // Ticks that are already due stay due: a deploy must not drop them.
+    const nextTick = isSame ? stored.nextTick : ticksOf(rules.timing)(time())
+    await this.#write({ ...rules, id, job: template, paused, seed, nextTick, lastTick: null })
   }
 
   async remove(job: string, id: string): Promise<boolean> {
@@ -138,7 +138,7 @@ export class ScheduleBook implements Schedules {
   }
 
   #schedule(facts: ScheduleFacts, time: StoreTime): Schedule {
-    const { id, job, timing, catchUp, overlap, paused, lastSlot, nextSlot } = facts
+    const { id, job, timing, catchUp, overlap, paused, lastTick, nextTick } = facts
     return {
       id,
       job: job.name,
@@ -147,9 +147,9 @@ export class ScheduleBook implements Schedules {
       catchUp,
       overlap,
       paused,
-      lastSlot: lastSlot === null ? null : new Date(lastSlot),
-      nextSlot: nextSlot === null ? null : new Date(nextSlot),
-      lateMs: nextSlot === null || paused ? 0 : Math.max(0, time() - nextSlot),
+      lastTick: lastTick === null ? null : new Date(lastTick),
+      nextTick: nextTick === null ? null : new Date(nextTick),
+      lateMs: nextTick === null || paused ? 0 : Math.max(0, time() - nextTick),
       next: (count = 5) => upcoming(timing, count, time()),
       pause: () => this.#setPaused(id, true),
       resume: () => this.#setPaused(id, false),
@@ -163,8 +163,8 @@ export class ScheduleBook implements Schedules {
     if (facts === undefined)
       throw new HoldfastError('HF_NO_SCHEDULE', `There is no schedule "${id}" any more.`)
     if (facts.paused === paused) return
-    const nextSlot = paused ? facts.nextSlot : slotsOf(facts.timing)(time())
-    await this.#write({ ...facts, paused, nextSlot, seed: this.#seedFor(facts, time) })
+    const nextTick = paused ? facts.nextTick : ticksOf(facts.timing)(time())
+    await this.#write({ ...facts, paused, nextTick, seed: this.#seedFor(facts, time) })
     this.#core.events.emit(paused ? 'schedule.paused' : 'schedule.resumed', { schedule: id })
   }
 
@@ -178,14 +178,14 @@ export class ScheduleBook implements Schedules {
   }
 
   async #write(facts: ScheduleFacts): Promise<void> {
-    const { id, nextSlot } = facts
+    const { id, nextTick } = facts
     const spec = writeSpec(facts)
-    await this.#core.store.putSchedule({ id, spec, nextSlot })
+    await this.#core.store.putSchedule(id, { spec, nextTick })
   }
 
   /** Another one if the store's clock was put back: ticks come again then, and their jobs need other ids. */
   #seedFor(stored: ScheduleFacts | undefined, time: StoreTime): string {
-    const isAhead = stored !== undefined && stored.lastSlot !== null && stored.lastSlot > time()
+    const isAhead = stored !== undefined && stored.lastTick !== null && stored.lastTick > time()
     return stored === undefined || isAhead ? this.#core.ids.job() : stored.seed
   }
 
@@ -202,7 +202,7 @@ export class ScheduleBook implements Schedules {
 }
 
 function upcoming(timing: Timing, count: number, nowMs: number): Date[] {
-  const next = slotsOf(timing)
+  const next = ticksOf(timing)
   const found: Date[] = []
   let at: number | null = nowMs
   while (found.length < Math.min(count, MOST_NEXT)) {

@@ -13,8 +13,9 @@ import type { Deadline } from '../std/deadline.ts'
 import {
   MAX_BATCH,
   SLOW_WORKER,
-  type CancelAnswer,
   type ChangeAnswer,
+  type ChangeOutcome,
+  type JobChange,
   type CommitRequest,
   type CompletedSettlement,
   type DeadGroupPage,
@@ -31,6 +32,8 @@ import {
   type Transactions,
   type WakeUp,
 } from '../stores/store.ts'
+import { changeOne, totalsOf } from '../stores/changes.ts'
+import { noTransactions } from '../stores/no-transactions.ts'
 import type { Connection } from './connection.ts'
 import { DEAD_LETTER_HANDLER, SUBSCRIBER, WORKER } from './notes.ts'
 import { countDone, isEdited } from './lost-replies.ts'
@@ -38,7 +41,14 @@ import { UpkeepCalls } from './upkeep-calls.ts'
 import { WorkerCalls } from './worker-calls.ts'
 
 /** What one step of a replay or a discard did. */
-export type Changed = Pick<ChangeAnswer, 'changed' | 'skipped' | 'next'>
+export interface Changed extends Pick<ChangeAnswer, 'next'> {
+  readonly changed: number
+  /** Jobs that matched and were left as they are. */
+  readonly skipped: number
+}
+
+/** What became of the one job that a change named. */
+export type ChangedOne = ChangeOutcome | 'missing'
 
 /** What nobody depends on need not hold up a stop for long. */
 const GOODBYE_MS = 2_000
@@ -79,16 +89,14 @@ export class StoreClient {
   transactions(): Transactions {
     const { kind, transactions } = this.#connection.store
     if (transactions !== undefined) return transactions
-    throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
+    throw noTransactions(kind)
   }
 
   /** The same in a transaction of the caller's: once and without a deadline. */
   async enqueueIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
-    const transactions = this.transactions()
-    const flush = { id: this.#ids.flush(), jobs }
-    const answers = await this.#connection.lend(`enqueue ${describe(jobs)}`, () =>
-      transactions.enqueue(tx, flush),
-    )
+    this.transactions()
+    const flush = { id: this.#ids.flush(), jobs, tx }
+    const answers = await this.#connection.lend(`enqueue ${describe(jobs)}`, (store) => store.enqueue(flush))
     checkCount(answers.length, jobs.length)
     return answers
   }
@@ -99,8 +107,8 @@ export class StoreClient {
     const enqueue = transactions.enqueueSync?.bind(transactions)
     if (enqueue === undefined) throw notSynchronous(this.#connection.store.kind)
     return (tx, job) => {
-      const flush = { id: this.#ids.flush(), jobs: [job] }
-      const answers = this.#connection.lendSync(`enqueue job "${job.name}"`, () => enqueue(tx, flush))
+      const flush = { id: this.#ids.flush(), jobs: [job], tx }
+      const answers = this.#connection.lendSync(`enqueue job "${job.name}"`, () => enqueue(flush))
       checkCount(answers.length, 1)
       return answers[0] as EnqueueAnswer
     }
@@ -125,17 +133,20 @@ export class StoreClient {
   }
 
   /** If a try before cancelled the job, the answer is `cancelled`, not `final`. */
-  async cancel(id: JobId, reason: string | null): Promise<CancelAnswer> {
+  async cancel(id: JobId, reason: string | null): Promise<ChangedOne> {
     const tries = this.#tries()
-    const answer = await tries.repeat(`cancel job ${id}`, (store) => store.admin.cancel(id, reason))
+    const answer = await tries.repeat(`cancel job ${id}`, (store) =>
+      changeOne(store, id, { type: 'cancel', reason }),
+    )
     if (answer !== 'final' || tries.count === 1) return answer
     const record = await this.#read(id, tries.deadline)
     return record?.state === 'cancelled' ? 'cancelled' : 'final'
   }
 
   /** Asks once how a cancel stands that was answered `requested`. */
-  askCancel(id: JobId, reason: string | null, withinMs: number): Promise<CancelAnswer> {
-    return this.#once(`cancel job ${id}`, (store) => store.admin.cancel(id, reason), withinMs)
+  askCancel(id: JobId, reason: string | null, withinMs: number): Promise<ChangedOne> {
+    const change: JobChange = { type: 'cancel', reason }
+    return this.#once(`cancel job ${id}`, (store) => changeOne(store, id, change), withinMs)
   }
 
   /** Once: the notes of workers that take longer than `START_WITHIN_MS` to start a job. */
@@ -144,10 +155,12 @@ export class StoreClient {
   }
 
   /** `before`: the job as it was read. If a try before changed it, the answer is `edited`, even if it runs by now. */
-  async edit(before: JobRecord, edit: JobEdit): Promise<'edited' | 'running' | 'final' | 'missing'> {
+  async edit(before: JobRecord, edit: JobEdit): Promise<ChangedOne> {
     const { id } = before
     const tries = this.#tries()
-    const answer = await tries.repeat(`edit job ${id}`, (store) => store.admin.edit(id, edit))
+    const answer = await tries.repeat(`edit job ${id}`, (store) =>
+      changeOne(store, id, { type: 'edit', ...edit }),
+    )
     if (answer === 'edited' || tries.count === 1) return answer
     const now = await this.#read(id, tries.deadline)
     return now !== null && isEdited(now, before, edit) ? 'edited' : answer
@@ -177,11 +190,12 @@ export class StoreClient {
    */
   async #change(filter: JobFilter, type: 'replay' | 'discard', after: JobId | null): Promise<Changed> {
     const tries = this.#tries()
-    const answer = await tries.repeat(`${type} dead letters`, (store) =>
+    const { outcomes, next } = await tries.repeat(`${type} dead letters`, (store) =>
       store.admin.change(filter, { type }, MAX_BATCH, after),
     )
+    const answer = { ...totalsOf(outcomes), next }
     const { ids } = filter
-    if (tries.count === 1 || ids === undefined || after !== null || answer.next !== null) return answer
+    if (tries.count === 1 || ids === undefined || after !== null || next !== null) return answer
     const read = (query: ListQuery): Promise<JobPage> =>
       this.#repeat('list dead letters', (store) => store.admin.list(query), tries.deadline)
     return { ...answer, changed: await countDone(ids, type, read) }
@@ -191,9 +205,10 @@ export class StoreClient {
   async replayWith(id: JobId, payload: string): Promise<boolean> {
     const tries = this.#tries()
     const filter = { ids: [id], states: ['dead'] } as const
-    const { changed, skipped } = await tries.repeat(`replay job ${id}`, (store) =>
+    const { outcomes } = await tries.repeat(`replay job ${id}`, (store) =>
       store.admin.change(filter, { type: 'replay', payload }, 1, null),
     )
+    const { changed, skipped } = totalsOf(outcomes)
     return changed > 0 || (tries.count > 1 && skipped === 0)
   }
 
@@ -215,13 +230,13 @@ export class StoreClient {
     return this.#repeat('read the schedules', (store) => store.schedules.list())
   }
 
-  putSchedule(schedule: ScheduleSpec): Promise<void> {
-    return this.#repeat(`store schedule "${schedule.id}"`, (store) => store.schedules.put(schedule))
+  async putSchedule(id: string, schedule: ScheduleSpec): Promise<void> {
+    await this.#repeat(`store schedule "${id}"`, (store) => store.schedules.put(id, schedule))
   }
 
   /** True also if a try without an answer may have removed it. */
   removeSchedule(id: string): Promise<boolean> {
-    return this.#remove(`remove schedule "${id}"`, (store) => store.schedules.remove(id))
+    return this.#remove(`remove schedule "${id}"`, (store) => store.schedules.put(id, null))
   }
 
   // ── notes ──────────────────────────────────────────────────────────────────
@@ -230,20 +245,19 @@ export class StoreClient {
     return this.#repeat('read the subscriptions', (store) => store.notes.list(SUBSCRIBER), deadline)
   }
 
-  /** As the transaction sees them, if the store can tell; else read past it, which takes a connection besides its own. */
-  async subscriptionsIn(tx: unknown): Promise<readonly Note[]> {
-    const transactions = this.transactions()
-    const inside = await this.#connection.lend('publish', async () => transactions.notes?.(tx, SUBSCRIBER))
-    return inside ?? this.#connection.insideCommit.outside(() => this.subscriptions())
+  /** As the transaction sees them. */
+  subscriptionsIn(tx: unknown): Promise<readonly Note[]> {
+    this.transactions()
+    return this.#connection.lend('publish', (store) => store.notes.list(SUBSCRIBER, tx))
   }
 
-  putSubscription(name: string, text: string): Promise<void> {
-    return this.#repeat(`subscribe "${name}"`, (store) => store.notes.put(SUBSCRIBER, name, text, null))
+  async putSubscription(name: string, text: string): Promise<void> {
+    await this.#repeat(`subscribe "${name}"`, (store) => store.notes.put(SUBSCRIBER, name, text, null))
   }
 
   /** True also if a try without an answer may have removed it. */
   removeSubscription(name: string): Promise<boolean> {
-    return this.#remove(`unsubscribe "${name}"`, (store) => store.notes.remove(SUBSCRIBER, name))
+    return this.#remove(`unsubscribe "${name}"`, (store) => store.notes.put(SUBSCRIBER, name, null, null))
   }
 
   /** The notes in which the workers of the fleet tell about themselves. */
@@ -252,9 +266,9 @@ export class StoreClient {
   }
 
   /** Tells whoever leads that new dead letters are wanted, for a time. */
-  declareDeadLetterHandler(text: string, ttlMs: number): Promise<void> {
+  async declareDeadLetterHandler(text: string, ttlMs: number): Promise<void> {
     const { kind, id } = DEAD_LETTER_HANDLER
-    return this.#repeat('declare the handler of dead letters', (store) =>
+    await this.#repeat('declare the handler of dead letters', (store) =>
       store.notes.put(kind, id, text, ttlMs),
     )
   }

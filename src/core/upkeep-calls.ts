@@ -49,8 +49,8 @@ export class UpkeepCalls {
     return this.#once('elect a leader', (store) => store.upkeep.lead(candidate, ttlMs), ttlMs / 2)
   }
 
-  resign(candidate: WorkerId, ttlMs: number): Promise<void> {
-    return this.#once('resign', (store) => store.upkeep.resign(candidate), ttlMs / 2)
+  async resign(candidate: WorkerId, ttlMs: number): Promise<void> {
+    await this.#once('resign', (store) => store.upkeep.lead(candidate, 0), ttlMs / 2)
   }
 
   // ── schedules ──────────────────────────────────────────────────────────────
@@ -59,12 +59,12 @@ export class UpkeepCalls {
     return this.#once('read the schedules', (store) => store.schedules.list())
   }
 
-  moveSchedule(schedule: ScheduleSpec): Promise<void> {
-    return this.#once(`move schedule "${schedule.id}" on`, (store) => store.schedules.put(schedule))
+  async moveSchedule(id: string, schedule: ScheduleSpec): Promise<void> {
+    await this.#once(`move schedule "${id}" on`, (store) => store.schedules.put(id, schedule))
   }
 
-  fire(id: string, slot: number, nextSlot: number | null, job: NewJob): ReturnType<Schedules['fire']> {
-    return this.#once(`fire schedule "${id}"`, (store) => store.schedules.fire(id, slot, nextSlot, job))
+  fire(id: string, tick: number, nextTick: number | null, job: NewJob): ReturnType<Schedules['fire']> {
+    return this.#once(`fire schedule "${id}"`, (store) => store.schedules.fire(id, tick, nextTick, job))
   }
 
   // ── jobs ───────────────────────────────────────────────────────────────────
@@ -103,9 +103,9 @@ export class UpkeepCalls {
     return this.#note('read the cursor of dead letters', DEAD_LETTER_CURSOR)
   }
 
-  moveDeadLetterCursor(text: string): Promise<void> {
+  async moveDeadLetterCursor(text: string): Promise<void> {
     const { kind, id } = DEAD_LETTER_CURSOR
-    return this.#once('move the cursor of dead letters', (store) => store.notes.put(kind, id, text, null))
+    await this.#once('move the cursor of dead letters', (store) => store.notes.put(kind, id, text, null))
   }
 
   /** The newest time of the store's clock that a leader noted. */
@@ -113,9 +113,9 @@ export class UpkeepCalls {
     return this.#note("read the newest time of the store's clock", STORE_CLOCK)
   }
 
-  noteTime(text: string): Promise<void> {
+  async noteTime(text: string): Promise<void> {
     const { kind, id } = STORE_CLOCK
-    return this.#once("note the store's time", (store) => store.notes.put(kind, id, text, null))
+    await this.#once("note the store's time", (store) => store.notes.put(kind, id, text, null))
   }
 
   async #note(doing: string, { kind, id }: { readonly kind: string; readonly id: string }) {

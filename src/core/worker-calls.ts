@@ -10,7 +10,6 @@ import {
   type HeartbeatAnswer,
   type HeartbeatRequest,
   type Pulse,
-  type Report,
   type SettleAnswer,
   type SettleRequest,
   type Store,
@@ -76,34 +75,30 @@ export class WorkerCalls {
     return this.#connection.store.keepAlive?.(worker, leaseMs) ?? null
   }
 
-  report(worker: WorkerId, reports: readonly Report[], withinMs: number): Promise<void> {
-    return this.#once('report progress', withinMs, (store) => store.report(worker, reports))
-  }
-
   /** A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue. */
   retire(worker: WorkerId, withinMs: number): Promise<void> {
     return this.#once('retire', withinMs, (store) => store.retire(worker))
   }
 
   /** Says that a worker takes up to `startMs` to start a job. */
-  putSlow(id: string, startMs: number, ttlMs: number, withinMs: number): Promise<void> {
-    return this.#once('tell how slow the store is', withinMs, (store) =>
+  async putSlow(id: string, startMs: number, ttlMs: number, withinMs: number): Promise<void> {
+    await this.#once('tell how slow the store is', withinMs, (store) =>
       store.notes.put(SLOW_WORKER, id, String(startMs), ttlMs),
     )
   }
 
   removeSlow(id: string, withinMs: number): Promise<boolean> {
-    return this.#once('remove a note', withinMs, (store) => store.notes.remove(SLOW_WORKER, id))
+    return this.#once('remove a note', withinMs, (store) => store.notes.put(SLOW_WORKER, id, null, null))
   }
 
   /** What a worker tells the fleet about itself. */
-  putStatus(id: string, text: string, ttlMs: number): Promise<void> {
-    return this.#once('list a worker', NOTE_TIMEOUT_MS, (store) => store.notes.put(WORKER, id, text, ttlMs))
+  async putStatus(id: string, text: string, ttlMs: number): Promise<void> {
+    await this.#once('list a worker', NOTE_TIMEOUT_MS, (store) => store.notes.put(WORKER, id, text, ttlMs))
   }
 
   removeStatus(id: string): Promise<boolean> {
     return this.#once('take a worker off the list', NOTE_TIMEOUT_MS, (store) =>
-      store.notes.remove(WORKER, id),
+      store.notes.put(WORKER, id, null, null),
     )
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { alone } from '../../test/support/virtual.ts'
+import { editOne } from '../stores/conformance/support.ts'
 
 const run = (): void => undefined
 const number = z.object({ number: z.coerce.number<string>() })
@@ -34,7 +35,7 @@ describe('a subscriber', () => {
     const { jobs } = await opened.publish({ number: 1 })
     const job = await world.record(jobs[0] ?? '')
     const stored = { ...(JSON.parse(job.payload) as object), ...event }
-    await world.store.admin.edit(job.id, { payload: JSON.stringify(stored) })
+    await editOne(world.store, job.id, { payload: JSON.stringify(stored) })
     await hf.work()
     await world.until(() => told.of('job.failed').length === 1)
     expect(await world.record(job.id)).toMatchObject({

@@ -20,11 +20,11 @@ export interface AttemptEnd extends AttemptFacts {
   readonly durationMs: number
 }
 
-export interface SlotFacts {
+export interface TickFacts {
   readonly schedule: string
   readonly job: string
   readonly jobId: string
-  readonly slot: Date
+  readonly tick: Date
   readonly lateMs: number
 }
 
@@ -167,11 +167,11 @@ export interface Events {
     readonly dead: number
     readonly overMs: number
   }
-  'schedule.fired': SlotFacts
-  /** A slot was fired more than two seconds late. */
-  'schedule.late': SlotFacts
-  /** Slots that came while nobody was there, and that the schedule does not make up for. */
-  'schedule.skipped': { readonly schedule: string; readonly job: string; readonly slots: number }
+  'schedule.fired': TickFacts
+  /** A tick fired more than two seconds late. */
+  'schedule.late': TickFacts
+  /** Ticks passed while no process could fire them, and `catchUp` does not ask for them. */
+  'schedule.skipped': { readonly schedule: string; readonly job: string; readonly ticks: number }
   'schedule.paused': { readonly schedule: string }
   'schedule.resumed': { readonly schedule: string }
   /** A domain event was published that nobody subscribes to. Not of those in a caller's transaction. */

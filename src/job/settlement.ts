@@ -38,6 +38,21 @@ export type Settlement =
   | { readonly type: 'confirm' }
   | { readonly type: 'cancelled'; readonly reason: string | null }
 
+const COMES_BACK: Readonly<Record<Settlement['type'], boolean>> = {
+  completed: false,
+  retry: true,
+  dead: false,
+  snooze: true,
+  release: true,
+  confirm: true,
+  cancelled: false,
+}
+
+/** Whether the job would wait for another attempt. If its cancel was requested, it is cancelled instead. */
+export function comesBack({ type }: Settlement): boolean {
+  return COMES_BACK[type]
+}
+
 interface Attempted {
   readonly attempt: number
   readonly maxAttempts: number

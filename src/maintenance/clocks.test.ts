@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
 function ticksOf(...processes: readonly Process<'default'>[]): number[] {
-  return processes.flatMap(({ told }) => told.of('schedule.fired').map(({ slot }) => slot.getTime()))
+  return processes.flatMap(({ told }) => told.of('schedule.fired').map(({ tick }) => tick.getTime()))
 }
 
 /** Every second from the first to the last, once. */
@@ -55,7 +55,7 @@ describe('a process whose clock is wrong', () => {
     const comes = new Date((Math.floor(world.clock.now() / MINUTE_MS) + 1) * MINUTE_MS)
     const seen = [await wrong.hf.schedules.get('tick'), await right.hf.schedules.get('tick')]
     for (const schedule of seen) {
-      expect(schedule).toMatchObject({ nextSlot: comes, lateMs: 0 })
+      expect(schedule).toMatchObject({ nextTick: comes, lateMs: 0 })
       expect(schedule?.next(1)).toEqual([comes])
     }
     await world.advance(MINUTE_MS)
@@ -67,8 +67,8 @@ describe('a process whose clock is wrong', () => {
     const world = new VirtualWorld()
     const process = await worker(world, { everySecond: true })
     const { schedules } = await world.store.schedules.list()
-    const nextSlot = world.clock.now() + HOUR_MS
-    await world.store.schedules.put({ ...schedules[0]!, nextSlot })
+    const nextTick = world.clock.now() + HOUR_MS
+    await world.store.schedules.put(schedules[0]!.id, { ...schedules[0]!, nextTick })
     await world.advance(10 * SECOND_MS)
     expect(ticksOf(process).length).toBeGreaterThanOrEqual(8)
     expectEverySecond(ticksOf(process))
@@ -111,7 +111,7 @@ describe("the store's clock, put back", () => {
     world.storeOffMs = -HOUR_MS
     const after = [await worker(world), await worker(world)]
     // The term of the one before ends by the store's clock.
-    await world.store.upkeep.resign(before.told.of('leader.elected')[0]!.candidate as never)
+    await world.store.upkeep.lead(before.told.of('leader.elected')[0]!.candidate as never, 0)
     await world.advance(MINUTE_MS)
     await world.run(after[0]!.hf.close())
     await world.advance(MINUTE_MS)

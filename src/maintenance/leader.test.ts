@@ -53,7 +53,7 @@ describe('the leader of a fleet', () => {
     const [leader, ...others] = await fleetOf(world, 3)
     await world.advance(20_000)
     await world.run(leader!.stop())
-    expect(leader!.line.callsTo('upkeep.resign')).toHaveLength(1)
+    expect(leader!.line.callsTo('upkeep.lead').filter(({ args }) => args[1] === 0)).toHaveLength(1)
     const tookMs = await world.until(() => others.some((process) => process.leads()))
     expect(tookMs).toBeLessThanOrEqual(3_400)
   })

@@ -23,7 +23,7 @@ export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
   }
 }
 
-/** A store knows nothing of queues whose dead letters nobody wants. */
+/** Deletes dead letters of queues that keep none: a store does not know which those are. */
 async function dropUnwanted(core: Core, { jobs }: RescueAnswer): Promise<void> {
   const ids = jobs
     .filter(({ to, queue }) => to === 'dead' && !core.queues.keepsDead(queue))

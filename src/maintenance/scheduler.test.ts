@@ -1,4 +1,4 @@
-/** Schedules in virtual time: what fires when, whoever leads, and what becomes of slots that nobody was there for. */
+/** Schedules in virtual time: what fires when, whoever leads, and what becomes of ticks that nobody was there for. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import {
@@ -14,12 +14,12 @@ import type { Duration } from '../std/duration.ts'
 
 const MINUTE_MS = 60_000
 
-function slotsIn(told: { of(event: 'schedule.fired'): readonly { readonly slot: Date }[] }): number[] {
-  return told.of('schedule.fired').map(({ slot }) => slot.getTime())
+function ticksIn(told: { of(event: 'schedule.fired'): readonly { readonly tick: Date }[] }): number[] {
+  return told.of('schedule.fired').map(({ tick }) => tick.getTime())
 }
 
 describe('a schedule', () => {
-  test('fires at its slots, with its input, from its definition', async () => {
+  test('fires at its ticks, with its input, from its definition', async () => {
     const { hf, world, told } = alone()
     const inputs: string[] = []
     hf.job({
@@ -31,8 +31,8 @@ describe('a schedule', () => {
     await hf.work()
     await world.advance(5 * MINUTE_MS)
     expect(inputs).toEqual(['daily', 'daily', 'daily', 'daily', 'daily'])
-    const slots = slotsIn(told)
-    expect(slots.every((slot) => slot % MINUTE_MS === 0)).toBe(true)
+    const ticks = ticksIn(told)
+    expect(ticks.every((tick) => tick % MINUTE_MS === 0)).toBe(true)
     expect(told.of('schedule.fired').every(({ lateMs }) => lateMs <= 1_000)).toBe(true)
     expect(told.of('schedule.late')).toEqual([])
   })
@@ -51,11 +51,11 @@ describe('a schedule', () => {
       catchUp: 'latest',
       overlap: 'skip',
       paused: false,
-      lastSlot: null,
+      lastTick: null,
       lateMs: 0,
     })
     const [first, second] = schedule?.next(2) ?? []
-    expect(schedule?.nextSlot).toEqual(first)
+    expect(schedule?.nextTick).toEqual(first)
     expect((second?.getTime() ?? 0) - (first?.getTime() ?? 0)).toBe(60 * MINUTE_MS)
 
     await schedule?.pause()
@@ -79,7 +79,7 @@ describe('a schedule', () => {
     expect(await hf.schedules.get('hourly')).toBeNull()
   })
 
-  test('fires each slot once, whatever becomes of answers and leaders', async () => {
+  test('fires each tick once, whatever becomes of answers and leaders', async () => {
     const world = new VirtualWorld()
     const fleet = ['a', 'b', 'c'].map(() => world.process())
     const done: string[] = []
@@ -116,9 +116,9 @@ describe('a schedule', () => {
     read.open()
     await world.advance(500)
     expect(first.line.callsTo('schedules.fire').length - asked).toBe(1)
-    const slots = [...slotsIn(first.told), ...slotsIn(second.told)].toSorted((a, b) => a - b)
-    expect(slots.map((slot) => slot - (slots[0] ?? 0))).toEqual(slots.map((_, index) => index * 1_000))
-    expect(slots.length).toBeGreaterThanOrEqual(8)
+    const ticks = [...ticksIn(first.told), ...ticksIn(second.told)].toSorted((a, b) => a - b)
+    expect(ticks.map((tick) => tick - (ticks[0] ?? 0))).toEqual(ticks.map((_, index) => index * 1_000))
+    expect(ticks.length).toBeGreaterThanOrEqual(8)
   })
 
   test.for([
@@ -132,17 +132,17 @@ describe('a schedule', () => {
     const worker = await hf.work()
     await job.schedule('often', { cron: '30 * * * * *', catchUp, ...limit })
     await world.run(worker.stop())
-    // The virtual clock begins at a full minute: ten slots come, the last of them 35 s ago.
+    // The virtual clock begins at a full minute: ten ticks come, the last of them 35 s ago.
     await world.advance(10 * MINUTE_MS + 5_000 - (world.clock.now() % MINUTE_MS))
     await hf.work()
     await world.advance(2_000)
-    expect(slotsIn(told).length).toBe(count)
-    expect(slotsIn(told)).toEqual(slotsIn(told).toSorted((a, b) => a - b))
-    const skipped = told.of('schedule.skipped').reduce((sum, { slots }) => sum + slots, 0)
+    expect(ticksIn(told).length).toBe(count)
+    expect(ticksIn(told)).toEqual(ticksIn(told).toSorted((a, b) => a - b))
+    const skipped = told.of('schedule.skipped').reduce((sum, { ticks }) => sum + ticks, 0)
     expect(skipped).toBe(10 - count)
     if (count > 0) expect(told.of('schedule.late').length).toBe(count)
     await world.advance(MINUTE_MS)
-    expect(slotsIn(told).length).toBe(count + 1)
+    expect(ticksIn(told).length).toBe(count + 1)
   })
 
   test.for(['allow', 'skip', 'queue'] as const)(

@@ -1,22 +1,22 @@
 /**
- * Fires schedules. Which slots there are is arithmetic that every process does alike, from the store's time; that each
- * fires once is the store's doing: it takes a slot only if it is later than the last, and writes the job in the same
- * step. So it does no harm where two lead for a moment, or where the clock of a process is wrong.
+ * Fires schedules. Every process computes the same ticks from the store's time. The store makes sure that each fires once: it
+ * accepts a tick only if it is later than the last one, and writes the job in the same step. So two leaders at a time, or a
+ * process with a wrong clock, do no harm.
  */
 import type { Core } from '../core/core.ts'
 import { storeTime, type StoreTime } from '../core/store-time.ts'
-import { dueSlots } from '../scheduler/due.ts'
+import { dueTicks } from '../scheduler/due.ts'
 import { firstOpen } from '../scheduler/first-open.ts'
-import { readStored, slotJobId, writeSpec, type ScheduleFacts } from '../scheduler/stored.ts'
-import { slotsOf, type NextSlot, type Timing } from '../scheduler/timing.ts'
+import { readStored, tickJobId, writeSpec, type ScheduleFacts } from '../scheduler/stored.ts'
+import { ticksOf, type NextTick, type Timing } from '../scheduler/timing.ts'
 import type { Schedules } from '../stores/store.ts'
 import { AT_ONCE_MS, type Duty } from './duty.ts'
 import { StoreClock, type Sight } from './store-clock.ts'
 
-/** A schedule that is made or changed elsewhere is seen within this time; the first of all within the other. */
+/** How long until a new or changed schedule is noticed: if there are schedules already, and if there are none. */
 const LONGEST_NAP_MS = 1_000
 const NAP_WITHOUT_ANY_MS = 5_000
-/** A slot that fires later than this is told of. */
+/** A tick that fires later than this emits `schedule.late`. */
 const LATE_MS = 2_000
 const MOST_AT_ONCE = 20
 
@@ -34,7 +34,7 @@ export function scheduler(core: Core): Duty {
   }
 }
 
-/** Fires what is due; resolves to when the next slot is, or null where there is no schedule at all. */
+/** Fires what is due. Resolves to the time until the next tick, or null if there are no schedules. */
 export async function fireSchedules(core: Core): Promise<number | null> {
   const { active, time } = await readSchedules(core)
   return fireAll(core, active, time)
@@ -69,33 +69,33 @@ async function fireAll(
   return waits.length === 0 ? null : Math.min(...waits)
 }
 
-/** Resolves to how long it may be left alone. */
+/** Resolves to the time until this schedule needs attention again. */
 async function fireDue(core: Core, schedule: ScheduleFacts, time: StoreTime): Promise<number> {
-  const next = slotsAfter(schedule.timing)
+  const next = ticksAfter(schedule.timing)
   const nowMs = time()
-  const { slot: from, isAstray } = firstOpen(schedule, next, nowMs)
+  const { tick: from, isAstray } = firstOpen(schedule, next, nowMs)
   if (from === null) return Infinity
   if (!isAstray && from > nowMs) return from - nowMs
   if (schedule.overlap === 'queue' && (await isBusy(core, schedule))) return LONGEST_NAP_MS
   if (isAstray) {
-    // Ticks that were fired come again: their jobs need other ids.
+    // Ticks that have fired will fire again, so their jobs need new ids.
     await moveOn(core, { ...schedule, seed: core.ids.job() }, from)
     return from - time()
   }
-  const due = dueSlots(schedule, next, from, nowMs)
+  const due = dueTicks(schedule, next, from, nowMs)
   if (due.skipped > 0)
     core.events.emit('schedule.skipped', {
       schedule: schedule.id,
       job: schedule.job.name,
-      slots: due.skipped,
+      ticks: due.skipped,
     })
-  // Past slots that nobody wants any more.
+  // Past ticks that `catchUp` does not ask for.
   if (due.fire.length === 0) await moveOn(core, schedule, due.next)
-  for (const { slot, next: following } of due.fire) {
-    // Somebody else is at it, or it is gone: what was read is out of date. A leader that thaws would else ask for every slot
-    // of the time that it was frozen, and get in the way of the one that fires them.
-    if ((await fire(core, schedule, { slot, next: following, time })) !== 'fired') return AT_ONCE_MS
-    // The others wait for the end of its job.
+  for (const { tick, next: following } of due.fire) {
+    // Another leader fires it, or it is gone: what we read is out of date. Otherwise a leader that thaws would ask for every
+    // tick of the time that it was frozen, and get in the way of the current leader.
+    if ((await fire(core, schedule, { tick, next: following, time })) !== 'fired') return AT_ONCE_MS
+    // The other ticks wait until its job has ended.
     if (schedule.overlap === 'queue') break
   }
   return due.next === null ? Infinity : due.next - time()
@@ -104,46 +104,46 @@ async function fireDue(core: Core, schedule: ScheduleFacts, time: StoreTime): Pr
 async function fire(
   core: Core,
   schedule: ScheduleFacts,
-  { slot, next, time }: { readonly slot: number; readonly next: number | null; readonly time: StoreTime },
+  { tick, next, time }: { readonly tick: number; readonly next: number | null; readonly time: StoreTime },
 ): Promise<Awaited<ReturnType<Schedules['fire']>>> {
   const { id, jitterMs } = schedule
   const due = { inMs: jitterMs === 0 ? 0 : Math.floor(core.random.float() * jitterMs) }
-  const job = { ...schedule.job, id: slotJobId(schedule, slot), due }
-  const fired = await core.store.upkeep.fire(id, slot, next, job)
+  const job = { ...schedule.job, id: tickJobId(schedule, tick), due }
+  const fired = await core.store.upkeep.fire(id, tick, next, job)
   if (fired !== 'fired') return fired
-  const lateMs = Math.max(0, time() - slot)
-  const event = { schedule: id, job: job.name, jobId: job.id, slot: new Date(slot), lateMs }
+  const lateMs = Math.max(0, time() - tick)
+  const event = { schedule: id, job: job.name, jobId: job.id, tick: new Date(tick), lateMs }
   core.events.emit('schedule.fired', event)
   if (lateMs > LATE_MS) core.events.emit('schedule.late', event)
   return fired
 }
 
-/** Whether the job of the last slot is unfinished. */
+/** Whether the job of the last tick is unfinished. */
 async function isBusy(core: Core, schedule: ScheduleFacts): Promise<boolean> {
-  const { lastSlot } = schedule
-  if (lastSlot === null) return false
-  const record = await core.store.upkeep.job(slotJobId(schedule, lastSlot))
+  const { lastTick } = schedule
+  if (lastTick === null) return false
+  const record = await core.store.upkeep.job(tickJobId(schedule, lastTick))
   return record !== null && !['completed', 'dead', 'cancelled'].includes(record.state)
 }
 
-function moveOn(core: Core, schedule: ScheduleFacts, nextSlot: number | null): Promise<void> {
-  return core.store.upkeep.moveSchedule({ id: schedule.id, spec: writeSpec(schedule), nextSlot })
+function moveOn(core: Core, schedule: ScheduleFacts, nextTick: number | null): Promise<void> {
+  return core.store.upkeep.moveSchedule(schedule.id, { spec: writeSpec(schedule), nextTick })
 }
 
-const compiled = new Map<string, NextSlot>()
+const compiled = new Map<string, NextTick>()
 const MOST_COMPILED = 1_000
 
-/** Reading a pattern and its zone takes far longer than asking for a slot. */
-function slotsAfter(timing: Timing): NextSlot {
+/** Cached, because parsing a pattern and its zone takes far longer than computing a tick. */
+function ticksAfter(timing: Timing): NextTick {
   const key = JSON.stringify(timing)
-  const known = compiled.get(key) ?? remembering(slotsOf(timing))
+  const known = compiled.get(key) ?? remembering(ticksOf(timing))
   if (compiled.size >= MOST_COMPILED) compiled.clear()
   compiled.set(key, known)
   return known
 }
 
-/** Most looks find the slot that the look before found. */
-function remembering(next: NextSlot): NextSlot {
+/** Most calls find the same tick as the call before. */
+function remembering(next: NextTick): NextTick {
   let from = Infinity
   let found: number | null = null
   return (afterMs) => {

@@ -328,7 +328,6 @@ describe('a note that cannot be written', () => {
     const gate = deferred()
     const job = hf.job({ name: 'job', run: () => gate.promise })
     line.fail('notes.put', fault)
-    line.fail('notes.remove', fault)
     const worker = await hf.work()
     expect(world.nowMs).toBe(0)
     const { id } = await job.enqueue()

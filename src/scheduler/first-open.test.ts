@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { firstOpen } from './first-open.ts'
-import { slotsOf } from './timing.ts'
+import { ticksOf } from './timing.ts'
 
 const SECOND_MS = 1_000
 const NOON = Date.UTC(2030, 0, 1, 12)
-const everySecond = slotsOf({ every: SECOND_MS })
-const hourly = slotsOf({ cron: '0 * * * *', tz: 'UTC', dst: 'once' })
+const everySecond = ticksOf({ every: SECOND_MS })
+const hourly = ticksOf({ cron: '0 * * * *', tz: 'UTC', dst: 'once' })
 const HOUR_MS = 3_600_000
 
 describe('the first tick that has not been fired', () => {
@@ -23,13 +23,13 @@ describe('the first tick that has not been fired', () => {
       NOON + 100,
       NOON + 2_000,
     ],
-  ])('%s', (_what, nextSlot, lastSlot, nowMs, slot) => {
-    expect(firstOpen({ nextSlot, lastSlot }, everySecond, nowMs)).toEqual({ slot, isAstray: false })
+  ])('%s', (_what, nextTick, lastTick, nowMs, tick) => {
+    expect(firstOpen({ nextTick, lastTick }, everySecond, nowMs)).toEqual({ tick, isAstray: false })
   })
 
   test('is none where none comes', () => {
-    expect(firstOpen({ nextSlot: null, lastSlot: NOON }, everySecond, NOON)).toEqual({
-      slot: null,
+    expect(firstOpen({ nextTick: null, lastTick: NOON }, everySecond, NOON)).toEqual({
+      tick: null,
       isAstray: false,
     })
   })
@@ -37,15 +37,15 @@ describe('the first tick that has not been fired', () => {
   test.each([
     ['what is stored lies too far ahead', NOON + HOUR_MS, null],
     ['all that was fired lies ahead, too', NOON + HOUR_MS + 1_000, NOON + HOUR_MS],
-  ])('is the one that comes, where %s', (_what, nextSlot, lastSlot) => {
-    const found = firstOpen({ nextSlot, lastSlot }, everySecond, NOON + 500)
-    expect(found).toEqual({ slot: NOON + 1_000, isAstray: true })
+  ])('is the one that comes, where %s', (_what, nextTick, lastTick) => {
+    const found = firstOpen({ nextTick, lastTick }, everySecond, NOON + 500)
+    expect(found).toEqual({ tick: NOON + 1_000, isAstray: true })
   })
 
   test('is not the last one again, where that is the one that comes', () => {
     const minuteBefore = NOON - 60_000
-    expect(firstOpen({ nextSlot: NOON + HOUR_MS, lastSlot: NOON }, hourly, minuteBefore)).toEqual({
-      slot: NOON + HOUR_MS,
+    expect(firstOpen({ nextTick: NOON + HOUR_MS, lastTick: NOON }, hourly, minuteBefore)).toEqual({
+      tick: NOON + HOUR_MS,
       isAstray: false,
     })
   })

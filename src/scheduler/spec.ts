@@ -4,24 +4,24 @@ import { readDuration } from '../job/duration.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
 import { show } from '../job/show.ts'
 import type { Duration } from '../std/duration.ts'
-import { slotsOf, type DstPolicy, type Timing } from './timing.ts'
+import { ticksOf, type DstPolicy, type Timing } from './timing.ts'
 import { Zone } from './zone.ts'
 
-/** What happens to slots that came while nobody was there to fire them. */
+/** What to do with ticks that passed while no process could fire them. */
 export type CatchUp = 'skip' | 'latest' | 'all'
-/** What happens at a slot while the job of the slot before is unfinished. */
+/** What to do at a tick if the job of the tick before is unfinished. */
 export type Overlap = 'allow' | 'skip' | 'queue'
 
 export interface ScheduleRules {
-  /** `skip`: none of them; `latest`: the last; `all`: each, the oldest first. @default 'latest' */
+  /** `skip` fires none of them, `latest` only the last, `all` each of them, oldest first. @default 'latest' */
   readonly catchUp?: CatchUp
-  /** The most slots that `catchUp: 'all'` makes up for; of more, the latest. @default 1,000 */
+  /** Maximum number of ticks that `catchUp: 'all'` fires; it keeps the latest. @default 1,000 */
   readonly catchUpLimit?: number
-  /** `allow`: it runs beside; `skip`: the slot is left out; `queue`: it waits for its end. @default 'allow' */
+  /** `allow` runs both at once, `skip` skips the tick, `queue` waits until that job has ended. @default 'allow' */
   readonly overlap?: Overlap
-  /** Each slot's job is due up to this much later, by chance: not all at the full hour. @default none */
+  /** Maximum random delay of each tick's job, so that not all run at the full hour. @default none */
   readonly jitter?: Duration
-  /** How its jobs are enqueued; when, and by which key, is the schedule's affair. */
+  /** Options of the jobs that it enqueues. The schedule itself sets when they run and their unique key. */
   readonly options?: Omit<NewJobOptions, 'in' | 'at' | 'unique'>
 }
 
@@ -30,12 +30,12 @@ export interface CronSpec {
   readonly cron: string
   /** An IANA zone such as 'Europe/Berlin'. @default 'UTC' */
   readonly tz?: string
-  /** Where clocks are put forward or back. @default 'once' */
+  /** What to do when the clocks go forward or back. @default 'once' */
   readonly dst?: DstPolicy
 }
 
 export interface EverySpec {
-  /** At least a second; counted from 1970 in UTC, so that every process agrees: '1h' is at the full hour. */
+  /** At least a second, counted from 1970 in UTC, so that every process agrees: '1h' ticks at the full hour. */
   readonly every: Duration
 }
 
@@ -113,7 +113,7 @@ function readTiming(spec: Partial<CronSpec & EverySpec>): Timing {
   if (typeof tz !== 'string' || Zone.find(tz) === null)
     throw bad(`There is no time zone ${show(tz)}.`, "Use an IANA name such as 'Europe/Berlin' or 'UTC'.")
   const timing: Timing = { cron: cron as string, tz, dst: oneOf(spec.dst, 'dst', ['once', 'skip', 'both']) }
-  if (typeof cron !== 'string' || firstSlot(timing) === null)
+  if (typeof cron !== 'string' || firstTick(timing) === null)
     throw bad(`The cron pattern ${show(cron)} never comes.`, CRON_HINT)
   return timing
 }
@@ -131,10 +131,10 @@ function readInterval(spec: Partial<CronSpec>, every: Duration): Timing {
 const CRON_HINT =
   "Use five fields, or six with seconds in front: '0 9 * * MON-FRI' is at nine on weekdays, '*/15 * * * *' every quarter of an hour."
 
-/** From a day on which every date is still to come. */
-function firstSlot(timing: Timing): number | null {
+/** The first tick after a fixed day; null if the pattern never matches, such as on 30 February. */
+function firstTick(timing: Timing): number | null {
   try {
-    return slotsOf(timing)(Date.UTC(2026, 0, 1))
+    return ticksOf(timing)(Date.UTC(2026, 0, 1))
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
     throw bad(`The cron pattern cannot be read: ${why}`, CRON_HINT)

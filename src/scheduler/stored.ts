@@ -16,30 +16,30 @@ export interface ScheduleFacts extends Rules {
   readonly paused: boolean
   /** Made with the schedule: ids of its jobs derive from it, so that one that is removed and made again has others. */
   readonly seed: string
-  readonly nextSlot: number | null
-  readonly lastSlot: number | null
+  readonly nextTick: number | null
+  readonly lastTick: number | null
 }
 
 const VERSION = 1
 
-export function writeSpec(facts: Omit<ScheduleFacts, 'id' | 'nextSlot' | 'lastSlot'>): string {
+export function writeSpec(facts: Omit<ScheduleFacts, 'id' | 'nextTick' | 'lastTick'>): string {
   const { timing, catchUp, catchUpLimit, overlap, jitterMs, job, paused, seed } = facts
   return JSON.stringify({ v: VERSION, timing, catchUp, catchUpLimit, overlap, jitterMs, job, paused, seed })
 }
 
 /** Null for what a newer version wrote. */
-export function readStored({ id, spec, nextSlot, lastSlot }: StoredSchedule): ScheduleFacts | null {
+export function readStored({ id, spec, nextTick, lastTick }: StoredSchedule): ScheduleFacts | null {
   const { v, ...facts } = JSON.parse(spec) as { v: number } & Omit<
     ScheduleFacts,
-    'id' | 'nextSlot' | 'lastSlot'
+    'id' | 'nextTick' | 'lastTick'
   >
-  return v === VERSION ? { ...facts, id, nextSlot, lastSlot } : null
+  return v === VERSION ? { ...facts, id, nextTick, lastTick } : null
 }
 
-/** The id of the job of a slot: a UUIDv7 of that time, the same whoever fires it. */
-export function slotJobId({ id, seed }: Pick<ScheduleFacts, 'id' | 'seed'>, slot: number): JobId {
-  const hash = createHash('sha256').update(`${seed} ${slot} ${id}`).digest('hex')
-  const time = Math.floor(slot).toString(16).padStart(12, '0')
+/** Id of a tick's job: a UUIDv7 of the tick's time, the same in every process. */
+export function tickJobId({ id, seed }: Pick<ScheduleFacts, 'id' | 'seed'>, tick: number): JobId {
+  const hash = createHash('sha256').update(`${seed} ${tick} ${id}`).digest('hex')
+  const time = Math.floor(tick).toString(16).padStart(12, '0')
   const variant = (0x8 | (Number.parseInt(hash.charAt(3), 16) & 0x3)).toString(16)
   return `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(0, 3)}-${variant}${hash.slice(4, 7)}-${hash.slice(7, 19)}` as JobId
 }

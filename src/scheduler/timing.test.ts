@@ -1,20 +1,20 @@
-/** Slots, by hand and over all zones and transitions from 2000 to 2037 against the zone data of this machine. */
+/** Ticks, by hand and over all zones and transitions from 2000 to 2037 against the zone data of this machine. */
 import { describe, expect, test } from 'vitest'
 import { transitionsOf, zoneNames, type Transition } from '../../test/support/zone-data.ts'
-import { slotsOf, type DstPolicy, type NextSlot, type Timing } from './timing.ts'
+import { ticksOf, type DstPolicy, type NextTick, type Timing } from './timing.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
-function slots(timing: Timing, from: string, count: number): string[] {
-  const next = slotsOf(timing)
+function ticks(timing: Timing, from: string, count: number): string[] {
+  const next = ticksOf(timing)
   const found: string[] = []
   let at = Date.parse(from)
   while (found.length < count) {
-    const slot = next(at)
-    if (slot === null) break
-    found.push(new Date(slot).toISOString().replace('.000Z', 'Z'))
-    at = slot
+    const tick = next(at)
+    if (tick === null) break
+    found.push(new Date(tick).toISOString().replace('.000Z', 'Z'))
+    at = tick
   }
   return found
 }
@@ -23,46 +23,46 @@ const berlin = (cron: string, dst: DstPolicy = 'once'): Timing => ({ cron, tz: '
 
 describe('an interval', () => {
   test('counts from 1970, whoever asks', () => {
-    expect(slots({ every: 15 * MINUTE_MS }, '2026-03-01T10:07:30Z', 2)).toEqual([
+    expect(ticks({ every: 15 * MINUTE_MS }, '2026-03-01T10:07:30Z', 2)).toEqual([
       '2026-03-01T10:15:00Z',
       '2026-03-01T10:30:00Z',
     ])
-    expect(slots({ every: 15 * MINUTE_MS }, '2026-03-01T10:15:00Z', 1)).toEqual(['2026-03-01T10:30:00Z'])
+    expect(ticks({ every: 15 * MINUTE_MS }, '2026-03-01T10:15:00Z', 1)).toEqual(['2026-03-01T10:30:00Z'])
   })
 })
 
 describe('a cron pattern', () => {
   test('goes by local time', () => {
-    expect(slots(berlin('0 9 * * MON-FRI'), '2026-03-27T09:00:00Z', 2)).toEqual([
+    expect(ticks(berlin('0 9 * * MON-FRI'), '2026-03-27T09:00:00Z', 2)).toEqual([
       '2026-03-30T07:00:00Z',
       '2026-03-31T07:00:00Z',
     ])
   })
 
   test('may have seconds', () => {
-    expect(slots(berlin('*/20 * * * * *'), '2026-03-01T00:00:00Z', 2)).toEqual([
+    expect(ticks(berlin('*/20 * * * * *'), '2026-03-01T00:00:00Z', 2)).toEqual([
       '2026-03-01T00:00:20Z',
       '2026-03-01T00:00:40Z',
     ])
   })
 
-  test('that never matches has no slot', () => {
-    expect(slots(berlin('0 0 31 2 *'), '2026-03-01T00:00:00Z', 1)).toEqual([])
+  test('that never matches has no tick', () => {
+    expect(ticks(berlin('0 0 31 2 *'), '2026-03-01T00:00:00Z', 1)).toEqual([])
   })
 
   test('that matches a leap day only finds it, over a century that has none', () => {
     const leap: Timing = { cron: '0 12 29 2 *', tz: 'UTC', dst: 'once' }
-    expect(slots(leap, '2028-03-01T00:00:00Z', 1)).toEqual(['2032-02-29T12:00:00Z'])
+    expect(ticks(leap, '2028-03-01T00:00:00Z', 1)).toEqual(['2032-02-29T12:00:00Z'])
   })
 
   test('in the gap comes once, at the next valid instant, unless it is to be skipped', () => {
     // 02:00 to 03:00 does not exist on 29 March 2026.
     const from = '2026-03-28T12:00:00Z'
-    expect(slots(berlin('30 2 * * *'), from, 2)).toEqual(['2026-03-29T01:00:00Z', '2026-03-30T00:30:00Z'])
-    expect(slots(berlin('30 2 * * *', 'both'), from, 1)).toEqual(['2026-03-29T01:00:00Z'])
-    expect(slots(berlin('30 2 * * *', 'skip'), from, 1)).toEqual(['2026-03-30T00:30:00Z'])
-    // Six slots of the gap and the one at its end are one instant.
-    expect(slots(berlin('*/10 * * * *'), '2026-03-29T00:40:00Z', 3)).toEqual([
+    expect(ticks(berlin('30 2 * * *'), from, 2)).toEqual(['2026-03-29T01:00:00Z', '2026-03-30T00:30:00Z'])
+    expect(ticks(berlin('30 2 * * *', 'both'), from, 1)).toEqual(['2026-03-29T01:00:00Z'])
+    expect(ticks(berlin('30 2 * * *', 'skip'), from, 1)).toEqual(['2026-03-30T00:30:00Z'])
+    // Six ticks of the gap and the one at its end are one instant.
+    expect(ticks(berlin('*/10 * * * *'), '2026-03-29T00:40:00Z', 3)).toEqual([
       '2026-03-29T00:50:00Z',
       '2026-03-29T01:00:00Z',
       '2026-03-29T01:10:00Z',
@@ -72,24 +72,24 @@ describe('a cron pattern', () => {
   test('that comes twice runs the first time, unless it is to run both times', () => {
     // 02:00 to 03:00 comes twice on 25 October 2026.
     const from = '2026-10-24T12:00:00Z'
-    expect(slots(berlin('30 2 * * *'), from, 2)).toEqual(['2026-10-25T00:30:00Z', '2026-10-26T01:30:00Z'])
-    expect(slots(berlin('30 2 * * *', 'both'), from, 2)).toEqual([
+    expect(ticks(berlin('30 2 * * *'), from, 2)).toEqual(['2026-10-25T00:30:00Z', '2026-10-26T01:30:00Z'])
+    expect(ticks(berlin('30 2 * * *', 'both'), from, 2)).toEqual([
       '2026-10-25T00:30:00Z',
       '2026-10-25T01:30:00Z',
     ])
-    expect(slots(berlin('30 * * * *'), '2026-10-25T00:00:00Z', 2)).toEqual([
+    expect(ticks(berlin('30 * * * *'), '2026-10-25T00:00:00Z', 2)).toEqual([
       '2026-10-25T00:30:00Z',
       '2026-10-25T02:30:00Z',
     ])
   })
 
   test('is the same whenever it is asked for: from within the hour that comes twice, too', () => {
-    expect(slots(berlin('30 2 * * *'), '2026-10-25T01:10:00Z', 1)).toEqual(['2026-10-26T01:30:00Z'])
+    expect(ticks(berlin('30 2 * * *'), '2026-10-25T01:10:00Z', 1)).toEqual(['2026-10-26T01:30:00Z'])
   })
 
   test('a day that a country left out', () => {
     const apia: Timing = { cron: '0 12 * * *', tz: 'Pacific/Apia', dst: 'once' }
-    expect(slots(apia, '2011-12-29T23:00:00Z', 2)).toEqual(['2011-12-30T10:00:00Z', '2011-12-30T22:00:00Z'])
+    expect(ticks(apia, '2011-12-29T23:00:00Z', 2)).toEqual(['2011-12-30T10:00:00Z', '2011-12-30T22:00:00Z'])
   })
 })
 
@@ -120,7 +120,7 @@ function expected(change: Transition, dst: DstPolicy): number[] {
   return [...found].sort((a, b) => a - b)
 }
 
-function actual(next: NextSlot, change: Transition): number[] {
+function actual(next: NextTick, change: Transition): number[] {
   const windowMs = windowOf(change)
   const found: number[] = []
   const end = change.atMs + windowMs
@@ -129,7 +129,7 @@ function actual(next: NextSlot, change: Transition): number[] {
 }
 
 describe.skipIf(names.length === 0)('over all zones from 2000 to 2037', () => {
-  test('slots are what the zone data say', { timeout: 240_000 }, () => {
+  test('ticks are what the zone data say', { timeout: 240_000 }, () => {
     const wrong: string[] = []
     const others = new Set<string>()
     const seen = new Set<string>()
@@ -146,7 +146,7 @@ describe.skipIf(names.length === 0)('over all zones from 2000 to 2037', () => {
       seen.add(rules)
       transitions += changes.length
       for (const dst of ['once', 'skip', 'both'] as const) {
-        const next = slotsOf({ cron: PATTERN, tz, dst })
+        const next = ticksOf({ cron: PATTERN, tz, dst })
         for (const change of changes)
           if (String(actual(next, change)) !== String(expected(change, dst)))
             wrong.push(`${tz} ${new Date(change.atMs).toISOString()} ${dst}`)

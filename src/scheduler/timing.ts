@@ -1,14 +1,14 @@
 /**
- * When a schedule fires: slots, as instants in ms, that every process finds alike. An interval counts from 1970 in UTC;
- * a cron pattern is matched against local time, and what happens where local time jumps is a policy.
+ * When a schedule fires: its ticks, as instants in ms. Every process computes the same ticks. An interval counts from 1970 in
+ * UTC. A cron pattern is matched against local time; a policy says what to do when local time jumps.
  */
 import { Cron } from 'croner'
 import { Zone } from './zone.ts'
 
 /**
- * Where clocks are put forward, local times are left out; where they are put back, local times come twice.
- * `once`: a slot that is left out comes at the first instant after, and one that comes twice, the first time.
- * `skip`: a slot that is left out does not come. `both`: one that comes twice comes both times.
+ * When clocks go forward, some local times don't exist; when they go back, some exist twice. `once`: a tick in the gap fires
+ * at the first instant after it, and a repeated tick fires the first time only. `skip`: a tick in the gap does not fire.
+ * `both`: a repeated tick fires both times.
  */
 export type DstPolicy = 'once' | 'skip' | 'both'
 
@@ -16,11 +16,11 @@ export type Timing =
   | { readonly every: number }
   | { readonly cron: string; readonly tz: string; readonly dst: DstPolicy }
 
-/** The first slot after an instant; null where none ever comes. */
-export type NextSlot = (afterMs: number) => number | null
+/** The first tick after an instant; null if there is none. */
+export type NextTick = (afterMs: number) => number | null
 
 /** Of a timing that was read; see `readTiming` for what is refused. */
-export function slotsOf(timing: Timing): NextSlot {
+export function ticksOf(timing: Timing): NextTick {
   if ('every' in timing) return (afterMs) => (Math.floor(afterMs / timing.every) + 1) * timing.every
   const zone = Zone.find(timing.tz)
   if (zone === null) throw new RangeError(`There is no time zone ${timing.tz} here.`)
@@ -29,7 +29,7 @@ export function slotsOf(timing: Timing): NextSlot {
 }
 
 /** Throws what is wrong with it. Local times are told as if they were UTC. */
-function cronPattern(cron: string): NextSlot {
+function cronPattern(cron: string): NextTick {
   const pattern = new Cron(cron, { utcOffset: 0, paused: true })
   return (afterMs) => pattern.nextRun(new Date(afterMs))?.getTime() ?? null
 }
@@ -37,7 +37,7 @@ function cronPattern(cron: string): NextSlot {
 /** Half a year each, more or less: no pattern that ever matches takes longer. */
 const MOST_STRETCHES = 200
 
-function nextMatch(pattern: NextSlot, zone: Zone, dst: DstPolicy, afterMs: number): number | null {
+function nextMatch(pattern: NextTick, zone: Zone, dst: DstPolicy, afterMs: number): number | null {
   let stretch = zone.stretchAt(afterMs)
   let localMs = afterMs + stretch.offsetMs
   for (let step = 0; step < MOST_STRETCHES; step++) {

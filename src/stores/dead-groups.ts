@@ -1,8 +1,8 @@
-/** Dead letters by what they failed with: groups of parts of them add up to groups of all. */
+/** Groups dead letters by job, queue and error. Groups of several pages can be merged. */
 import type { JobRecord } from '../job/record.ts'
 import type { DeadGroup } from './store.ts'
 
-/** A group of one; none for a job that is not dead. */
+/** A group of one job, or none if it is not dead. */
 export function groupOf(record: JobRecord): DeadGroup[] {
   if (record.state !== 'dead') return []
   const { id, queue, name, finishedAt, error } = record
@@ -22,7 +22,7 @@ export function groupOf(record: JobRecord): DeadGroup[] {
   ]
 }
 
-/** The largest first; of equal ones the one that grew last. */
+/** Merges groups. The largest comes first; among equals, the one that grew last. */
 export function mergeGroups(groups: Iterable<DeadGroup>): DeadGroup[] {
   const merged = new Map<string, DeadGroup>()
   for (const group of groups) {

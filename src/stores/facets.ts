@@ -1,4 +1,4 @@
-/** The facets of a store, beside its core in `store.ts`: the same promises hold for them. */
+/** The facets of a store, beside its core in `store.ts`. The same promises hold for them. */
 import type { AttemptError, FailureKind } from '../job/failure.ts'
 import type { JobId, Token, WorkerId } from '../job/ids.ts'
 import type { Due, JobRecord, NewJob } from '../job/record.ts'
@@ -9,22 +9,22 @@ import type { EnqueueAnswer, Flush } from './flush.ts'
 // ── upkeep ───────────────────────────────────────────────────────────────────
 
 export interface Upkeep {
-  /** Moves at most `limit` due jobs from scheduled to ready; tells when the next one is due. */
+  /** Moves at most `limit` due jobs from scheduled to ready. Answers when the next one is due. */
   promote(limit: number): Promise<{ readonly promoted: number; readonly nextInMs: number | null }>
   /**
-   * Takes back leases of workers that are expired or missing, at most about `limit` jobs a call. A job that can have been
-   * running (see "Starts" in `store.ts`) either waits out its crash delay as a suspect, or is dead if it has lost more
-   * workers than `maxCrashes`; a record of the attempt is kept, from its claim to now. Any other job is released: ready
-   * where it stood, its attempt handed back, no crash counted, no record. An expired worker is gone when it is listed: not
-   * before the last of its leases is taken.
+   * Takes back leases of workers that are expired or missing, about `limit` jobs a call. A job that may have been running
+   * (see "Starts" in `store.ts`) waits out its crash delay as a suspect, or is dead if it has lost more workers than
+   * `maxCrashes`; a record of the attempt is kept, from its claim to now. Any other job is released: ready in its old
+   * place, its attempt handed back, no crash counted, no record. A worker is listed once the last of its leases is taken.
    */
   rescue(limit: number): Promise<RescueAnswer>
-  /** Forgets finished jobs beyond the retention, at most `limit` a call, and old flush ids. */
+  /** Deletes finished jobs beyond the retention, at most `limit` a call, and old flush ids. */
   prune(retention: Retention, limit: number): Promise<{ readonly pruned: number }>
-  /** Becomes or stays the leader until `ttlMs` from now; false where somebody else leads. */
+  /**
+   * Makes the candidate the leader until `ttlMs` from now, unless another one leads. With 0, a leader steps down at once.
+   * Answers whether the candidate leads now.
+   */
   lead(candidate: WorkerId, ttlMs: number): Promise<boolean>
-  /** Steps down at once, if it leads. */
-  resign(candidate: WorkerId): Promise<void>
 }
 
 export interface RescueAnswer {
@@ -39,11 +39,11 @@ export interface RescuedJob {
   readonly worker: WorkerId
   readonly crashes: number
   readonly to: 'ready' | 'scheduled' | 'dead' | 'cancelled'
-  /** Null for a job that cannot have been running. */
+  /** Null for a job that can't have been running. */
   readonly error: AttemptError | null
 }
 
-/** Finished jobs are kept for a time and up to a count; null means without a limit of that kind. */
+/** How long, and how many, finished jobs are kept. Null means no limit on their number. */
 export interface Retention {
   readonly completedMs: number
   readonly deadMs: number
@@ -56,32 +56,22 @@ export interface Retention {
 // ── transactions ─────────────────────────────────────────────────────────────
 
 /**
- * Steps inside a transaction that the caller began with a library of its own. `tx` is that library's handle. The
- * transaction stays the caller's: nothing is tried again, nothing has a deadline, and whatever its database raises comes
- * out as it is.
+ * A store has this facet if callers can enqueue in their own transactions on its data. `Flush.tx` is then a handle of the
+ * caller's library, with a transaction open. The transaction stays the caller's: the store sets no deadline, retries
+ * nothing, and lets the database's errors through as they are.
  */
 export interface Transactions {
   /**
-   * As `Store.enqueue`, but written if and only if the caller commits. A handle that the store does not know, or on
-   * which no transaction is open, is refused with HF_BAD_OPTION before anything is written.
-   */
-  enqueue(tx: unknown, flush: Flush): Promise<readonly EnqueueAnswer[]>
-  /**
-   * The same without a promise, for libraries whose transactions take no asynchronous function. It may be the first call
-   * that the store gets: nobody may have opened it. Missing where the store cannot do that.
-   */
-  enqueueSync?(tx: unknown, flush: Flush): readonly EnqueueAnswer[]
-  /**
-   * As `Notes.list`, as the transaction sees them. Where it is missing they are read past the transaction: that takes a
-   * connection besides the one that the transaction holds.
-   */
-  notes?(tx: unknown, kind: string): Promise<readonly Note[]>
-  /**
-   * Exactly-once effects: begins a transaction, lets `write` work in it, settles the position as what `write` resolves
-   * to, and commits; all of it or nothing. Rejects with HF_LEASE_LOST where the position is not open under the token any
-   * more. `write` runs again where the database asks for that.
+   * Exactly-once effects. Begins a transaction, runs `write` in it, settles the position with what `write` resolves to, and
+   * commits: all of it or nothing. Rejects with HF_LEASE_LOST if the position is not open under the token any more. `write`
+   * runs again if the database asks for that.
    */
   commit(request: CommitRequest, write: (tx: unknown) => Promise<CompletedSettlement>): Promise<void>
+  /**
+   * `Store.enqueue` for a flush with a `tx`, without a promise, for libraries whose transactions take no asynchronous
+   * function. It may be the first call of all, before `open`. Missing if the store can't do that.
+   */
+  enqueueSync?(flush: Flush): readonly EnqueueAnswer[]
 }
 
 export type CompletedSettlement = Extract<Settlement, { readonly type: 'completed' }>
@@ -90,7 +80,7 @@ export interface CommitRequest {
   readonly worker: WorkerId
   readonly token: Token
   readonly position: number
-  /** How long the handler ran, asked for at the end. */
+  /** How long the handler ran. Called right before the settle. */
   readonly runMs: () => number
   readonly forget: boolean
 }
@@ -98,37 +88,38 @@ export interface CommitRequest {
 // ── schedules ────────────────────────────────────────────────────────────────
 
 export interface Schedules {
-  /** Creates or changes a schedule; the slots that it has fired stay fired. */
-  put(schedule: ScheduleSpec): Promise<void>
-  /** Forgets the schedule and the slots it has fired. */
-  remove(id: string): Promise<boolean>
-  /** All schedules, and the store's time: ticks are computed from it. */
+  /**
+   * Creates or changes a schedule; its last tick stays. Null removes it, and its last tick. False if there was nothing to
+   * remove.
+   */
+  put(id: string, schedule: ScheduleSpec | null): Promise<boolean>
+  /** All schedules, and the store's time, from which ticks are computed. */
   list(): Promise<ScheduleList>
   /**
-   * Fires one slot: enqueues its job and moves the schedule on, in one step, if `slot` is later than the last one
-   * fired. Whoever comes second, or from the past, changes nothing. A job that meets its unique key's holder is a
-   * duplicate as in any enqueue: the slot is fired.
+   * Fires a tick if it is later than the last one: enqueues its job and moves the schedule on, in one step. So of several
+   * callers, one fires it. If another job holds the job's unique key, the job is a duplicate, as in any enqueue, and the
+   * tick has fired.
    *
-   * A last slot that lies in the store's future was fired before its clock was put back. It keeps only itself from
-   * firing again: schedules would otherwise be silent until that time comes.
+   * If the last tick lies in the store's future, its clock has been set back since. That tick does not fire again, but
+   * earlier ones do: otherwise the schedule would be silent until then.
    */
   fire(
     id: string,
-    slot: number,
-    nextSlot: number | null,
+    tick: number,
+    nextTick: number | null,
     job: NewJob,
   ): Promise<'fired' | 'already' | 'missing'>
 }
 
 export interface ScheduleSpec {
-  readonly id: string
   /** JSON text that only the scheduler reads. */
   readonly spec: string
-  readonly nextSlot: number | null
+  readonly nextTick: number | null
 }
 
 export interface StoredSchedule extends ScheduleSpec {
-  readonly lastSlot: number | null
+  readonly id: string
+  readonly lastTick: number | null
 }
 
 export interface ScheduleList {
@@ -139,13 +130,15 @@ export interface ScheduleList {
 
 // ── notes ────────────────────────────────────────────────────────────────────
 
-/** Small texts that all processes share: who listens to which events, which workers there are. */
+/** Small texts that all processes share: subscriptions to events, the fleet's workers, cursors. */
 export interface Notes {
-  /** Writes or replaces a note of a kind; it is gone `ttlMs` later, or stays where that is null. */
-  put(kind: string, id: string, text: string, ttlMs: number | null): Promise<void>
-  remove(kind: string, id: string): Promise<boolean>
-  /** Those of a kind that are not gone, in order of id. */
-  list(kind: string): Promise<readonly Note[]>
+  /**
+   * Writes or replaces a note. It expires `ttlMs` later, or never if that is null. A null text removes the note. False if
+   * there was nothing to remove.
+   */
+  put(kind: string, id: string, text: string | null, ttlMs: number | null): Promise<boolean>
+  /** All notes of a kind that have not expired, in order of id; as the transaction sees them, if `tx` is given. */
+  list(kind: string, tx?: unknown): Promise<readonly Note[]>
 }
 
 export interface Note {
@@ -155,17 +148,17 @@ export interface Note {
 
 // ── admin ────────────────────────────────────────────────────────────────────
 
-/** Maximum number of jobs that one call of `list`, `change` or `deadGroups` looks at. A store may stop sooner. */
+/** Maximum number of jobs that one call of `list`, `change` or `deadGroups` examines. A store may stop sooner. */
 export const MAX_SCAN = 200_000
 
-/** What is common to calls that go through jobs. */
+/** What calls that go through jobs have in common. */
 export interface Page {
   /**
-   * Where the next call continues; null at the end. A page may be short, or empty, and still have a `next`: the store had
-   * looked at as many jobs as it does in one call.
+   * Where the next call continues; null at the end. A page may be short, or empty, and still have a `next`: the store then
+   * examined as many jobs as it does in one call.
    */
   readonly next: JobId | null
-  /** How many jobs the call examined. */
+  /** Number of jobs that the call examined. */
   readonly looked: number
 }
 
@@ -179,35 +172,27 @@ export interface DeadGroupPage extends Page {
 
 export interface Admin {
   get(id: JobId): Promise<JobRecord | null>
-  /** Newest id first, by keyset: pages stay right while jobs come and go. Repeat from `next` until it is null. */
+  /** Newest id first, by keyset, so pages stay right while jobs come and go. Repeat from `next` until it is null. */
   list(query: ListQuery): Promise<JobPage>
-  /** Exact, for every queue that is paused or has ever had a job. */
+  /** Exact counts of every queue that is paused or has ever had a job. */
   queues(): Promise<readonly QueueStatus[]>
-  /** After this is answered, no claim takes from a paused queue. */
+  /** Pauses or resumes a queue. No claim takes from a paused queue once this is answered. */
   setPaused(queue: string, paused: boolean): Promise<void>
   /**
-   * `cancelled`: it never runs again. `requested`: a worker holds it and is told (the first reason stays); the job may
-   * start until `START_WITHIN_MS` from now (later if its worker is slow, see "Starts" in `store.ts`), unless the worker
-   * settles it or reports the cancel as heard before that.
-   * `heard`: the worker has reported it: the handler is running and its signal has fired. `final`: too late.
+   * Applies a change to at most `limit` matching jobs, in order of id. Repeat from `next` until it is null. To change one
+   * job, name its id: if no outcome is counted, there is no such job.
    */
-  cancel(id: JobId, reason: string | null): Promise<CancelAnswer>
-  /** Applies to at most `limit` matching jobs in order of id; repeat from `next` until it is null. */
-  change(filter: JobFilter, action: BulkAction, limit: number, after: JobId | null): Promise<ChangeAnswer>
-  /** Changes a job that waits; one that runs or is final stays as it is. */
-  edit(id: JobId, edit: JobEdit): Promise<'edited' | 'running' | 'final' | 'missing'>
+  change(filter: JobFilter, change: JobChange, limit: number, after: JobId | null): Promise<ChangeAnswer>
   /**
-   * Groups at most `limit` matching dead jobs, in order of id: a group is told once a call, and again by later calls that
-   * find more of it. Repeat from `next` until it is null.
+   * Groups at most `limit` matching dead jobs, in order of id. Later calls answer a group again if they find more of it.
+   * Repeat from `next` until it is null.
    */
   deadGroups(filter: JobFilter, limit: number, after: JobId | null): Promise<DeadGroupPage>
 }
 
-export type CancelAnswer = 'cancelled' | 'requested' | 'heard' | 'final' | 'missing'
-
 /** Jobs that match every part that is given. */
 export interface JobFilter {
-  /** Only these jobs are looked at: one call goes through all of them, if there are no more than its limit and MAX_BATCH. */
+  /** Only these jobs are examined: all of them in one call, if there are no more than its limit and 50. */
   readonly ids?: readonly JobId[]
   readonly states?: readonly JobState[]
   readonly queues?: readonly string[]
@@ -243,29 +228,53 @@ export interface QueueStatus {
 }
 
 /**
- * `replay`: dead jobs become ready with all their attempts again, with another payload where one is given, and take
- * their unique key again; one whose key is held by another is left. `cancel`: as `Admin.cancel`. `discard`: final jobs
- * are forgotten.
+ * - `cancel`: a waiting job never runs; the worker of a running job is told, and the first reason stays.
+ * - `replay`: a dead job is ready with all its attempts again, with another payload if one is given, and takes its unique
+ *   key again.
+ * - `discard`: a final job is deleted.
+ * - `edit`: changes a waiting job. What is not given stays, and so do its attempts and its unique key.
  */
-export type BulkAction =
+export type JobChange =
+  | { readonly type: 'cancel'; readonly reason: string | null }
   | { readonly type: 'replay'; readonly payload?: string }
   | { readonly type: 'discard' }
-  | { readonly type: 'cancel'; readonly reason: string | null }
+  | ({ readonly type: 'edit' } & JobEdit)
 
-export interface ChangeAnswer extends Page {
-  readonly changed: number
-  /** Matched, but not in a state (or without the key) that the action needs. */
-  readonly skipped: number
-}
-
-/** What becomes different of a waiting job; all else stays, its attempts and its unique key too. */
 export interface JobEdit {
   readonly payload?: string
   readonly rank?: { readonly priority: number; readonly headStartMs: number }
   readonly due?: Due
 }
 
-/** Dead jobs of one name in one queue that failed alike. */
+/**
+ * What a change did to a job.
+ * - Changed: `cancelled`, `replayed`, `discarded`, `edited`. `requested`: the cancel of a running job. It may still start until
+ *   `START_WITHIN_MS` from now (later if its worker is slow, see "Starts" in `store.ts`), unless the worker settles it or
+ *   reports the cancel as heard before that. `heard`: the worker has reported it; the handler is running, its signal has fired.
+ * - Left as it is: `running` (an edit), `final` (a cancel or an edit), `not_dead` or `key_held` by another job (a replay),
+ *   `not_final` (a discard).
+ */
+export type ChangeOutcome =
+  | 'cancelled'
+  | 'requested'
+  | 'heard'
+  | 'replayed'
+  | 'discarded'
+  | 'edited'
+  | 'running'
+  | 'final'
+  | 'not_dead'
+  | 'not_final'
+  | 'key_held'
+
+/** Number of jobs with each outcome; an outcome of no job is missing. */
+export type ChangeCounts = Readonly<Partial<Record<ChangeOutcome, number>>>
+
+export interface ChangeAnswer extends Page {
+  readonly outcomes: ChangeCounts
+}
+
+/** Dead jobs of one name in one queue whose last errors have the same fingerprint. */
 export interface DeadGroup {
   readonly queue: string
   readonly name: string
@@ -274,7 +283,7 @@ export interface DeadGroup {
   /** When the first and the last of them ended. */
   readonly firstAt: number
   readonly lastAt: number
-  /** The one that ended last, and what it ended with. */
+  /** The one that ended last, and its error. */
   readonly newest: JobId
   readonly kind: FailureKind
   readonly message: string

@@ -1,8 +1,9 @@
-/** A store from what the options name. */
+/** Makes the store that the options name. */
 import { fileURLToPath } from 'node:url'
 import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../std/clock.ts'
 import type { Random } from '../std/random.ts'
+import { checkStore } from './check-store.ts'
 import { memoryStore } from './memory/index.ts'
 import { postgresStore } from './postgres/index.ts'
 import { redisStore } from './redis/index.ts'
@@ -17,9 +18,8 @@ export function storeFrom(source: string | Store, clock: Clock, random: Random):
     if (source.startsWith('file:')) return sqliteStore({ directory: directoryOf(source) })
     throw new HoldfastError('HF_BAD_STORE', `There is no store for '${withoutSecrets(source)}'.`)
   }
-  const missing = METHODS.filter((method) => typeof source[method] !== 'function')
-  if (missing.length === 0) return source
-  throw new HoldfastError('HF_BAD_STORE', `The store object has no ${missing.join(', ')}.`)
+  checkStore(source)
+  return source
 }
 
 /** `file:.holdfast` and `file:./data` are relative to where the process was started; `file:///srv/jobs` is not. */
@@ -32,19 +32,7 @@ export function directoryOf(url: string): string {
   })
 }
 
-const METHODS = [
-  'open',
-  'close',
-  'enqueue',
-  'register',
-  'retire',
-  'cycle',
-  'heartbeat',
-  'report',
-  'subscribe',
-] as const
-
-/** Whatever stands between the scheme and the host may be a password. */
+/** The part between the scheme and the host may contain a password. */
 function withoutSecrets(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//…@')
 }

@@ -1,4 +1,4 @@
-/** A job filter held against a record: for stores that look at jobs one by one. */
+/** Matches a record against a job filter, for stores that examine jobs one by one. */
 import type { JobRecord } from '../job/record.ts'
 import type { JobFilter } from './store.ts'
 
@@ -18,7 +18,7 @@ export function matches(record: JobRecord, filter: JobFilter): boolean {
   )
 }
 
-/** A record without the time in question is within no bounds but the open ones. */
+/** A record without this time matches only if the filter has no bound on it. */
 function isWithin(time: number | null, from: number | undefined, before: number | undefined): boolean {
   if (from === undefined && before === undefined) return true
   return time !== null && (from === undefined || time >= from) && (before === undefined || time < before)

@@ -1,4 +1,4 @@
-/** What no store can write, refused before anything of its call is written. */
+/** Refuses settlements that no store can write, before anything of the call is written. */
 import { HoldfastError } from '../errors.ts'
 import type { Settlement } from '../job/settlement.ts'
 import type { SettleRequest } from './store.ts'
@@ -15,7 +15,7 @@ export function unknownSettlement(settlement: never): never {
   )
 }
 
-/** For stores whose server does not look at what it is given. */
+/** For stores whose server does not check these values. */
 export function checkSettles(settles: readonly SettleRequest[]): void {
   for (const { settlement, runMs } of settles) {
     const delayMs = delayOf(settlement)

@@ -19,7 +19,7 @@ const end = { ...facts, waitMs: 12, durationMs: 1_240 }
 const error = Object.assign(new Error('connection reset'), { code: 'ECONNRESET' })
 const failure = { ...end, error, kind: 'transient', fingerprint: 'abc' } as const
 
-const slot = { schedule: 'nightly', job: 'report', jobId: '1', slot: new Date(0), lateMs: 2_500 }
+const tick = { schedule: 'nightly', job: 'report', jobId: '1', tick: new Date(0), lateMs: 2_500 }
 
 type Line = [level: LogLevel, text: string]
 /** Each event at least once; an event that is missing here does not compile. */
@@ -154,11 +154,11 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   'store.up': [[{ downMs: 65_000 }, ['info', 'store answers again after 1m 5s']]],
   'queue.paused': [[{ queue: 'mail' }, ['info', 'queue mail paused']]],
   'queue.resumed': [[{ queue: 'mail' }, ['info', 'queue mail resumed']]],
-  'schedule.fired': [[slot, ['debug', 'schedule nightly enqueued report']]],
-  'schedule.late': [[slot, ['warn', 'schedule nightly fired 2.5s late']]],
+  'schedule.fired': [[tick, ['debug', 'schedule nightly enqueued report']]],
+  'schedule.late': [[tick, ['warn', 'schedule nightly fired 2.5s late']]],
   'schedule.skipped': [
-    [{ schedule: 'nightly', job: 'report', slots: 1 }, ['warn', 'schedule nightly left out 1 slot']],
-    [{ schedule: 'nightly', job: 'report', slots: 3 }, ['warn', 'schedule nightly left out 3 slots']],
+    [{ schedule: 'nightly', job: 'report', ticks: 1 }, ['warn', 'schedule nightly left out 1 tick']],
+    [{ schedule: 'nightly', job: 'report', ticks: 3 }, ['warn', 'schedule nightly left out 3 ticks']],
   ],
   'schedule.paused': [[{ schedule: 'nightly' }, ['info', 'schedule nightly paused']]],
   'schedule.resumed': [[{ schedule: 'nightly' }, ['info', 'schedule nightly resumed']]],

@@ -149,7 +149,7 @@ const ROWS: Rows = {
   },
   'schedule.skipped': {
     level: 'warn',
-    text: ({ schedule, slots }) => `schedule ${schedule} left out ${slots} ${slots === 1 ? 'slot' : 'slots'}`,
+    text: ({ schedule, ticks }) => `schedule ${schedule} left out ${ticks} ${ticks === 1 ? 'tick' : 'ticks'}`,
   },
   'schedule.paused': { level: 'info', text: ({ schedule }) => `schedule ${schedule} paused` },
   'schedule.resumed': { level: 'info', text: ({ schedule }) => `schedule ${schedule} resumed` },

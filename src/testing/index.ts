@@ -131,8 +131,8 @@ export async function testQueue<Q extends string, Ctx>(
 function taking(store: Store, tx: CommitTx): Store {
   return {
     ...store,
+    enqueue: ({ id, jobs }) => store.enqueue({ id, jobs }),
     transactions: {
-      enqueue: (_tx, flush) => store.enqueue(flush),
       commit: async ({ worker, token, position, runMs, forget }, write) => {
         const settlement = await write(tx)
         const settle = [{ token, position, settlement, runMs: runMs(), forget }]

@@ -175,14 +175,14 @@ export class TestWorker implements LocalWorker {
     return (await this.#promote()).nextInMs
   }
 
-  /** What is due, slots of schedules and new dead letters too. */
+  /** What is due, ticks of schedules and new dead letters too. */
   async #promote(): Promise<{ nextInMs: number | null }> {
     await this.#handing.look()
-    const slotInMs = (await fireSchedules(this.#core)) ?? Infinity
+    const tickInMs = (await fireSchedules(this.#core)) ?? Infinity
     const { upkeep } = this.#core.connection.store
     let answer = await upkeep.promote(MAX_BATCH)
     while (answer.promoted === MAX_BATCH) answer = await upkeep.promote(MAX_BATCH)
-    const nextInMs = Math.min(slotInMs, answer.nextInMs ?? Infinity)
+    const nextInMs = Math.min(tickInMs, answer.nextInMs ?? Infinity)
     return { nextInMs: nextInMs === Infinity ? null : nextInMs }
   }
 
@@ -234,13 +234,14 @@ export class TestWorker implements LocalWorker {
       })
     } finally {
       this.#waiting.delete(attempt)
-      await this.#core.connection.store.report(this.#worker, this.#attempts.takeReports())
     }
   }
 
   /** As if the process had been killed with its work done and its acknowledgement unsent. */
   async #dieBeforeSettling(): Promise<void> {
     const { store } = this.#core.connection
+    const reports = this.#attempts.takeReports()
+    await store.cycle({ worker: this.#worker, settle: [], claim: null, reports })
     await store.retire(this.#worker)
     this.#worker = this.#core.ids.worker()
     await this.#register()
@@ -249,7 +250,9 @@ export class TestWorker implements LocalWorker {
 
   async #settle(pending: PendingSettle): Promise<RunResult<unknown>> {
     const { store } = this.#core.connection
-    const { settled } = await store.cycle({ worker: this.#worker, settle: [pending.request], claim: null })
+    const reports = this.#attempts.takeReports()
+    const settle = [pending.request]
+    const { settled } = await store.cycle({ worker: this.#worker, settle, claim: null, reports })
     this.#core.instrumentation.attemptEnded(pending, settled[0] ?? 'lost')
     return resultOf(pending)
   }

@@ -116,8 +116,8 @@ describe('cancelling a job whose worker is silent', () => {
     await world.until(() => parts.told.of('job.started').length === 1)
     const other = world.process()
     const far = await other.hf.contract({ name: 'long' }).get(handle.id)
-    other.line.fail('admin.cancel', (perform) => perform(), 1)
-    other.line.fail('admin.cancel', fails)
+    other.line.fail('admin.change', (perform) => perform(), 1)
+    other.line.fail('admin.change', fails)
     return { ...parts, other, cancelling: far!.cancel(), begunMs: world.nowMs }
   }
 

@@ -1,9 +1,23 @@
 import { describe, expect, test } from 'vitest'
+import { HoldfastError } from '../errors.ts'
 import type { RunContext } from '../job/context.ts'
-import type { Report } from '../stores/store.ts'
+import type { CycleRequest, Report } from '../stores/store.ts'
 import { alone, busy, deferred, refused, requestLost } from '../../test/support/virtual.ts'
 
 type Context = RunContext<undefined, object>
+type Line = ReturnType<typeof alone>['line']
+
+function reportsOf({ method, args }: { method: string; args: readonly unknown[] }): readonly Report[] {
+  return method === 'cycle' ? ((args[0] as CycleRequest).reports ?? []) : []
+}
+
+function hasReports(call: { method: string; args: readonly unknown[] }): boolean {
+  return reportsOf(call).length > 0
+}
+
+function reportsIn(line: Line): readonly Report[] {
+  return line.callsTo('cycle').flatMap(reportsOf)
+}
 
 /** A job that is told from outside what to say. */
 async function speaking() {
@@ -44,7 +58,7 @@ describe('progress', () => {
     }
     await world.advance(300)
     expect((await world.record(handle.id)).progress?.done).toBe(500)
-    expect(line.callsTo('report').length).toBeLessThanOrEqual(8)
+    expect(reportsIn(line).length).toBeLessThanOrEqual(8)
     gate.resolve()
   })
 
@@ -97,7 +111,7 @@ describe('the log of a handler', () => {
     const { log } = await world.record(handle.id)
     expect(log).toHaveLength(100)
     expect(log[0]?.message).toBe('line 150')
-    const [report] = line.callsTo('report').flatMap(({ args }) => args[1] as Report[])
+    const [report] = reportsIn(line)
     expect(report?.log).toHaveLength(100)
     gate.resolve()
   })
@@ -116,16 +130,26 @@ describe('the log of a handler', () => {
 describe('reports', () => {
   test('that the store does not take never disturb the job', async () => {
     const { world, told, context, handle, gate, line } = await speaking()
-    line.fail('report', refused)
+    line.fail(hasReports, refused)
     context.progress(1)
     await world.advance(1_000)
     gate.resolve()
     await world.until(() => told.about(handle.id).includes('job.completed'))
   })
 
+  test('that the store refuses are dropped, and everything else of their call is written', async () => {
+    const { world, told, context, handle, gate, line } = await speaking()
+    line.fail(hasReports, () => Promise.reject(new HoldfastError('HF_STORE_REFUSED', 'no such text')))
+    context.progress(1)
+    gate.resolve()
+    const tookMs = await world.until(() => told.about(handle.id).includes('job.completed'))
+    expect(tookMs).toBeLessThanOrEqual(100)
+    expect((await world.record(handle.id)).progress).toBeNull()
+  })
+
   test('that hang keep the end of the job from being written for their deadline at most', async () => {
     const { world, told, context, handle, gate, line } = await speaking()
-    line.fail('report', requestLost)
+    line.fail(hasReports, requestLost)
     context.progress(1)
     gate.resolve()
     const tookMs = await world.until(() => told.about(handle.id).includes('job.completed'))
@@ -139,8 +163,7 @@ describe('reports', () => {
     await job.enqueue()
     await hf.work()
     await world.until(() => told.of('job.completed').length === 2)
-    const reports = line.callsTo('report').flatMap(({ args }) => args[1] as Report[])
-    expect(reports.map(({ position }) => position)).toEqual([0, 1])
+    expect(reportsIn(line).map(({ position }) => position)).toEqual([0, 1])
   })
 
   test('of a handler that goes on after its end are events only', async () => {
@@ -148,11 +171,11 @@ describe('reports', () => {
     await handle.cancel()
     await world.advance(6_000)
     expect(await handle.state()).toBe('cancelled')
-    const before = line.callsTo('report').length
+    const before = reportsIn(line).length
     context.progress(7)
     context.log.info('still here')
     await world.advance(1_000)
-    expect(line.callsTo('report')).toHaveLength(before)
+    expect(reportsIn(line)).toHaveLength(before)
     expect(told.of('job.progress')).toHaveLength(1)
     expect(told.of('job.log')).toHaveLength(1)
     gate.resolve()

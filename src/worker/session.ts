@@ -151,14 +151,12 @@ export class Session {
     while (!this.isSureAt(this.#now()) && !this.#stopped) await this.#renew()
     const worker = this.#worker
     const { core, callTimeoutMs } = this.#parts
-    if (reports.length > 0) await this.#report(worker, reports)
+    const request = reports.length === 0 ? { worker, settle, claim } : { worker, settle, claim, reports }
     const sentMs = this.#now()
-    const answer = await core.store.worker
-      .cycle({ worker, settle, claim }, callTimeoutMs)
-      .catch((error: unknown) => {
-        if (claim !== null && !isRefusal(error)) this.#lostClaim(claim)
-        throw error
-      })
+    const answer = await core.store.worker.cycle(request, callTimeoutMs).catch((error: unknown) => {
+      if (claim !== null && !isRefusal(error)) this.#lostClaim(claim)
+      throw error
+    })
     this.#settled(settle)
     if (!answer.alive) this.#die(worker)
     // Leases of an incarnation that has died meanwhile are not ours: rescue takes them back.
@@ -171,14 +169,6 @@ export class Session {
   #lostClaim({ limit }: ClaimRequest): void {
     this.#strangers.lostClaim(limit, this.#now())
     this.unknownJobs = this.#strangers.jobs
-  }
-
-  /** Best effort: what the store does not take is not sent again. */
-  async #report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
-    const { core, callTimeoutMs } = this.#parts
-    await core.store.worker
-      .report(worker, reports, callTimeoutMs)
-      .catch((error: unknown) => this.tellError('report progress', error))
   }
 
   /** Settles one position alone, and tries until the deadline. */

@@ -70,7 +70,7 @@ function callWords(call: Call): string {
     case 'enqueue':
       return `enqueue, flush ${call.flush}: ${call.jobs.map(({ id, queue, payload }) => `${id} in ${queue} ${short(payload)}`).join(', ')}`
     case 'fire':
-      return `fire slot ${call.slot} of schedule ${call.schedule}: ${call.job.id} in ${call.job.queue}`
+      return `fire tick ${call.tick} of schedule ${call.schedule}: ${call.job.id} in ${call.job.queue}`
     case 'cycle': {
       const settles = call.settles.map(({ token, position, to }) => `${to} at ${token}/${position}`)
       const claim = call.claim === null ? [] : [`claim ${call.claim.limit} of ${call.claim.queue}`]

@@ -100,11 +100,11 @@ export interface UnknownEvent extends Stamp {
 
 export type Call =
   | { readonly kind: 'enqueue'; readonly flush: string; readonly jobs: readonly EnqueuedJob[] }
-  /** A slot of a schedule. `everyMs`: slots come so often, and none may be left out; null where that is not promised. */
+  /** A tick of a schedule. `everyMs`: ticks come so often, and none may be left out; null where that is not promised. */
   | {
       readonly kind: 'fire'
       readonly schedule: string
-      readonly slot: number
+      readonly tick: number
       readonly everyMs: number | null
       readonly job: EnqueuedJob
     }

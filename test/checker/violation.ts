@@ -11,7 +11,7 @@ export const RULES = {
   S5: 'token and attempt only grow, except that an attempt is handed back',
   S6: 'final is final unless an explicit retry is on record',
   S7: 'a unique key has at most one live holder',
-  S8: 'one job for each slot of a schedule, in order',
+  S8: 'one job for each tick of a schedule, in order',
   S11: 'only legal transitions',
   S12: 'payload read = payload written',
   S14: 'what is enqueued again is the same job',

@@ -17,9 +17,9 @@ export interface Leased {
 
 const NONE: readonly Leased[] = []
 
-/** Firing a slot is a flush of one job, whoever fires it. */
-function flushOf({ schedule, slot }: { readonly schedule: string; readonly slot: number }): string {
-  return `${schedule} ${slot}`
+/** Firing a tick is a flush of one job, whoever fires it. */
+function flushOf({ schedule, tick }: { readonly schedule: string; readonly tick: number }): string {
+  return `${schedule} ${tick}`
 }
 
 export class World {

@@ -1,6 +1,6 @@
 /**
  * `npm run soak:schedules -- [--store postgres|redis] [--minutes N] [--schedules N] [--seed S]`: freezes and kills whoever
- * leads three schedulers, prints what became of the slots, and exits 1 where one was lost or doubled, or where slots are
+ * leads three schedulers, prints what became of the ticks, and exits 1 where one was lost or doubled, or where ticks are
  * late while nothing is wrong. There is no soak of the embedded store yet.
  */
 import { loadavg } from 'node:os'
@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import { scheduleSoakOnPostgres } from './postgres/support/schedule-site.ts'
 import { scheduleSoakOnRedis } from './redis/support/schedule-site.ts'
 import { LATE_MS, type ScheduleReport } from './support/schedule-soak.ts'
-import type { Lateness } from './support/slot-judge.ts'
+import type { Lateness } from './support/tick-judge.ts'
 
 const SOAKS = { postgres: scheduleSoakOnPostgres, redis: scheduleSoakOnRedis }
 /** So many of what went wrong are printed. */
@@ -57,11 +57,11 @@ function print(told: ScheduleReport): void {
     ['schedules', `${schedules}, every second, for ${minutes} min; seed ${seed}`],
     ['leaders frozen beyond their term / killed', `${told.freezes} / ${told.kills}`],
     ['longest time without a leader', `${Math.round(told.longestVacantMs)} ms`],
-    ['slots fired', told.overall.slots],
+    ['ticks fired', told.overall.ticks],
     ['  lost', told.lost.length],
     ['  doubled', told.doubled.length],
     ['  wrong', told.wrong.length],
-    ['outside of faults: slots', told.quiet.slots],
+    ['outside of faults: ticks', told.quiet.ticks],
     ['  lateness p50 / p99 / max', show(told.quiet)],
     ['lateness of all, p50 / p99 / max', show(told.overall)],
     [

@@ -4,10 +4,11 @@ import fc from 'fast-check'
 import type { JobId } from '../../src/job/ids.ts'
 import { isFinal, JOB_STATES } from '../../src/job/states.ts'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
-import type { BulkAction, CancelAnswer, JobEdit, JobFilter, Report } from '../../src/stores/store.ts'
+import type { ChangeOutcome, JobChange, JobEdit, JobFilter, Report } from '../../src/stores/store.ts'
 import { choice, command, lastsMs, MINUTE_MS, often, pick, type Command } from './command.ts'
 import { QUEUES } from './commands-enqueue.ts'
 import type { Model, ModelJob } from './model.ts'
+import { cancelOne, changeJobs, editOne } from '../../src/stores/conformance/support.ts'
 
 const reason = fc.constantFrom(null, 'one reason', 'another reason')
 const payload = fc.constantFrom('"edited"', JSON.stringify('long '.repeat(1_000)))
@@ -28,7 +29,7 @@ const pause = command({
 
 // ── cancel ───────────────────────────────────────────────────────────────────
 
-function cancelOne(model: Model, job: ModelJob, why: string | null): CancelAnswer {
+function cancelled(model: Model, job: ModelJob, why: string | null): ChangeOutcome {
   if (isFinal(job.state)) return 'final'
   if (job.heard) return 'heard'
   if (job.state === 'running') {
@@ -48,7 +49,7 @@ const cancel = command({
     const jobs = running ? model.inState('running') : [...model.jobs.values()]
     const job = pick(jobs, which) ?? pick([...model.jobs.values()], which) ?? assert.fail()
     const { id } = job.facts
-    assert.equal(await under.store.admin.cancel(id, why), cancelOne(model, job, why))
+    assert.equal(await cancelOne(under.store, id, why), cancelled(model, job, why))
     return [id]
   },
 })
@@ -59,7 +60,7 @@ const cancelMissing = command({
   when: (model) => model.absent.size > 0,
   run: async (model, under, { which }) => {
     const id = pick([...model.absent], which) ?? assert.fail()
-    assert.equal(await under.store.admin.cancel(id, null), 'missing')
+    assert.equal(await cancelOne(under.store, id, null), 'missing')
     return [id]
   },
 })
@@ -67,7 +68,7 @@ const cancelMissing = command({
 // ── bulk changes ─────────────────────────────────────────────────────────────
 
 /** Whether the action changes the job, or 'either' if the contract leaves it open. */
-function changes(model: Model, job: ModelJob, action: BulkAction): boolean | 'either' {
+function changes(model: Model, job: ModelJob, action: JobChange): boolean | 'either' {
   if (action.type === 'cancel') return !isFinal(job.state)
   if (action.type === 'discard') return isFinal(job.state)
   if (job.state !== 'dead') return false
@@ -78,8 +79,8 @@ function changes(model: Model, job: ModelJob, action: BulkAction): boolean | 'ei
   return may !== null && may !== id ? 'either' : true
 }
 
-function applyChange(model: Model, job: ModelJob, action: BulkAction): void {
-  if (action.type === 'cancel') cancelOne(model, job, action.reason)
+function applyChange(model: Model, job: ModelJob, action: JobChange): void {
+  if (action.type === 'cancel') cancelled(model, job, action.reason)
   else if (action.type === 'discard') model.forget(job)
   else replay(model, job, action.payload)
 }
@@ -113,13 +114,13 @@ async function changeStep(
   model: Model,
   under: StoreUnderTest,
   wanted: JobFilter,
-  action: BulkAction,
+  action: JobChange,
   limit: number,
   after: JobId | null,
 ): Promise<{ touched: JobId[]; next: JobId | null }> {
   const matches = matching(model, wanted, after)
   const page = matches.slice(0, limit)
-  const answer = await under.store.admin.change(wanted, action, limit, after)
+  const answer = await changeJobs(under.store, wanted, action, limit, after)
   let changed = 0
   for (const job of page) {
     let does = changes(model, job, action)
@@ -143,10 +144,10 @@ const change = command({
   params: fc.record({
     filter,
     action: fc.oneof(
-      { weight: 3, arbitrary: fc.constant<BulkAction>({ type: 'replay' }) },
-      { weight: 1, arbitrary: payload.map((text): BulkAction => ({ type: 'replay', payload: text })) },
-      { weight: 1, arbitrary: fc.constant<BulkAction>({ type: 'discard' }) },
-      { weight: 1, arbitrary: reason.map((why): BulkAction => ({ type: 'cancel', reason: why })) },
+      { weight: 3, arbitrary: fc.constant<JobChange>({ type: 'replay' }) },
+      { weight: 1, arbitrary: payload.map((text): JobChange => ({ type: 'replay', payload: text })) },
+      { weight: 1, arbitrary: fc.constant<JobChange>({ type: 'discard' }) },
+      { weight: 1, arbitrary: reason.map((why): JobChange => ({ type: 'cancel', reason: why })) },
     ),
     limit: fc.constantFrom(1, 2, 100),
     toTheEnd: fc.boolean(),
@@ -202,7 +203,7 @@ const edit = command({
       ...(priority !== null && { rank: { priority, headStartMs: priority * MINUTE_MS } }),
       ...(due !== null && { due: { inMs: due } }),
     }
-    const answer = await under.store.admin.edit(job.facts.id, changed)
+    const answer = await editOne(under.store, job.facts.id, changed)
     const waits = model.waits(job.facts.id)
     const instead = isFinal(job.state) ? 'final' : 'running'
     assert.equal(answer, waits ? 'edited' : instead)
@@ -241,7 +242,7 @@ const report = command({
       fields: null,
     }))
     const one: Report = { token, position: position % (ids.length + 1), progress, log }
-    await under.store.report(worker, [one])
+    await under.store.cycle({ worker, settle: [], claim: null, reports: [one] })
     const id = model.report(worker, one)
     return id === null ? [] : [id]
   },

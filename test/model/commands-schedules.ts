@@ -6,14 +6,14 @@ import { command, type Command } from './command.ts'
 import { plainJob } from './commands-enqueue.ts'
 
 const id = fc.constantFrom('nightly', 'hourly')
-const slot = fc.nat({ max: 9 })
+const tick = fc.nat({ max: 9 })
 
 const put = command({
   name: 'put',
-  params: fc.record({ id, spec: fc.json({ maxDepth: 1 }), nextSlot: fc.option(slot) }),
+  params: fc.record({ id, spec: fc.json({ maxDepth: 1 }), nextTick: fc.option(tick) }),
   run: async (model, under, spec) => {
-    await under.store.schedules.put(spec)
-    model.schedules.set(spec.id, { ...spec, lastSlot: model.schedules.get(spec.id)?.lastSlot ?? null })
+    await under.store.schedules.put(spec.id, spec)
+    model.schedules.set(spec.id, { ...spec, lastTick: model.schedules.get(spec.id)?.lastTick ?? null })
     return []
   },
 })
@@ -22,23 +22,23 @@ const remove = command({
   name: 'remove',
   params: fc.record({ id }),
   // The contract does not say whether a recreated schedule remembers its ticks, so names are not reused.
-  when: (model, params) => (model.schedules.get(params.id)?.lastSlot ?? null) === null,
+  when: (model, params) => (model.schedules.get(params.id)?.lastTick ?? null) === null,
   run: async (model, under, params) => {
-    assert.equal(await under.store.schedules.remove(params.id), model.schedules.delete(params.id))
+    assert.equal(await under.store.schedules.put(params.id, null), model.schedules.delete(params.id))
     return []
   },
 })
 
 const fire = command({
   name: 'fire',
-  params: fc.record({ id, slot, nextSlot: fc.option(slot), atOnce: fc.integer({ min: 1, max: 3 }) }),
+  params: fc.record({ id, tick, nextTick: fc.option(tick), atOnce: fc.integer({ min: 1, max: 3 }) }),
   run: async (model, under, params) => {
     const jobs = Array.from({ length: params.atOnce }, () => plainJob(model))
     const answers = await Promise.all(
-      jobs.map((job) => under.store.schedules.fire(params.id, params.slot, params.nextSlot, job)),
+      jobs.map((job) => under.store.schedules.fire(params.id, params.tick, params.nextTick, job)),
     )
     const schedule = model.schedules.get(params.id)
-    const fires = schedule !== undefined && (schedule.lastSlot === null || schedule.lastSlot < params.slot)
+    const fires = schedule !== undefined && (schedule.lastTick === null || schedule.lastTick < params.tick)
     const otherwise = schedule === undefined ? 'missing' : 'already'
     assert.equal(
       answers.filter((answer) => answer === 'fired').length,
@@ -52,7 +52,7 @@ const fire = command({
       assert.ok(answer === 'fired' || answer === otherwise, `it is ${otherwise}, not ${answer}`)
     })
     if (fires)
-      model.schedules.set(params.id, { ...schedule, lastSlot: params.slot, nextSlot: params.nextSlot })
+      model.schedules.set(params.id, { ...schedule, lastTick: params.tick, nextTick: params.nextTick })
     const byId = (a: StoredSchedule, b: StoredSchedule): number => (a.id < b.id ? -1 : 1)
     const listed = (await under.store.schedules.list()).schedules.toSorted(byId)
     assert.deepEqual(listed, [...model.schedules.values()].toSorted(byId), 'the schedules as they are listed')

@@ -246,7 +246,7 @@ const resign = command({
   when: (model) => model.workers.length > 0,
   run: async (model, under, { which }) => {
     const { id } = pick(model.workers, which) ?? assert.fail()
-    await under.store.upkeep.resign(id)
+    await under.store.upkeep.lead(id, 0)
     if (model.leader?.id === id) model.leader = null
     return []
   },

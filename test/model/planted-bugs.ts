@@ -7,6 +7,7 @@ import { makeIds } from '../../src/job/ids.ts'
 import type { NewJob } from '../../src/job/record.ts'
 import { seededRandom } from '../../src/std/random.ts'
 import type { ClaimRequest, CycleAnswer, CycleRequest, SettleAnswer, Store } from '../../src/stores/store.ts'
+import { totalsOf } from '../../src/stores/changes.ts'
 
 type Plant = (store: Store) => Store
 
@@ -116,9 +117,12 @@ const forgetsCancelRequests: Plant = (store) => ({
   ...store,
   admin: {
     ...store.admin,
-    cancel: async (id, reason) => {
-      const record = await store.admin.get(id)
-      return record?.state === 'running' ? 'requested' : store.admin.cancel(id, reason)
+    change: async (filter, change, limit, after) => {
+      const [id, ...others] = filter.ids ?? []
+      const isOne = change.type === 'cancel' && id !== undefined && others.length === 0
+      const record = isOne ? await store.admin.get(id) : null
+      if (record?.state === 'running') return { outcomes: { requested: 1 }, next: null, looked: 1 }
+      return store.admin.change(filter, change, limit, after)
     },
   },
 })
@@ -142,7 +146,7 @@ const skipsJobsInBulk: Plant = (store) => ({
     ...store.admin,
     change: async (filter, action, limit, after) => {
       const answer = await store.admin.change(filter, action, limit, after)
-      const next: JobId | null = answer.changed > 1 ? null : answer.next
+      const next: JobId | null = totalsOf(answer.outcomes).changed > 1 ? null : answer.next
       return { ...answer, next }
     },
   },

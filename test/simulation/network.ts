@@ -7,6 +7,7 @@ import type { Call, Reply } from '../checker/history.ts'
 import type { SimulatedProcess } from './process.ts'
 import { enqueuedJob, type Recorder } from './recorder.ts'
 import { between, chance, type World } from './world.ts'
+import { changeCall, changeReply } from '../support/recorded-change.ts'
 
 export interface NetworkFaults {
   readonly dropRequest: number
@@ -19,7 +20,7 @@ export interface NetworkFaults {
   readonly slowMs: number
 }
 
-/** Slots come this often, and none may be left out. */
+/** Ticks come this often, and none may be left out. */
 export interface SimulatedSchedule {
   readonly everyMs: number
 }
@@ -172,7 +173,6 @@ export function remoteStore(
         () => told(real.heartbeat(request), () => recorder.lease('renewed', request.worker)),
         ({ alive, tokens }) => ({ kind: 'heartbeat', alive, tokens }),
       ),
-    report: (worker, reports) => other('report', () => real.report(worker, reports)),
     subscribe: async (listener) => {
       const stop = await other('subscribe', () =>
         real.subscribe((hint: WakeUp) => network.hint(from, () => listener(hint))),
@@ -206,12 +206,10 @@ export function remoteStore(
           ({ pruned }) => ({ kind: 'prune', pruned }),
         ),
       lead: (candidate, ttlMs) => other('lead', () => real.upkeep.lead(candidate, ttlMs)),
-      resign: (candidate) => other('resign', () => real.upkeep.resign(candidate)),
     },
     notes: {
       put: (kind, id, text, ttlMs) => other('put note', () => real.notes.put(kind, id, text, ttlMs)),
-      remove: (kind, id) => other('remove note', () => real.notes.remove(kind, id)),
-      list: (kind) => other('list notes', () => real.notes.list(kind)),
+      list: (kind, tx) => other('list notes', () => real.notes.list(kind, tx)),
     },
     schedules: schedule === null ? real.schedules : remoteSchedules(real, network, from, schedule),
     admin: {
@@ -226,21 +224,15 @@ export function remoteStore(
         }
         return network.call(from, { kind, queue }, step, () => ({ kind }))
       },
-      cancel: (id, reason) =>
-        network.call(
+      change: (filter, change, limit, after) => {
+        const call = changeCall(filter, change)
+        return network.call(
           from,
-          { kind: 'cancel', job: id },
-          () => real.admin.cancel(id, reason),
-          (outcome) => ({ kind: 'cancel', outcome }),
-        ),
-      change: (filter, action, limit, after) =>
-        network.call(
-          from,
-          { kind: 'change', action: action.type, jobs: filter.ids ?? null },
-          () => real.admin.change(filter, action, limit, after),
-          ({ changed }) => ({ kind: 'change', changed }),
-        ),
-      edit: (id, edit) => other('edit', () => real.admin.edit(id, edit)),
+          call,
+          () => real.admin.change(filter, change, limit, after),
+          (answer) => changeReply(call, answer),
+        )
+      },
       deadGroups: (filter, limit, after) => other('group', () => real.admin.deadGroups(filter, limit, after)),
     },
   }
@@ -255,14 +247,13 @@ function remoteSchedules(
   const other = <T>(what: string, step: () => Promise<T>): Promise<T> =>
     network.call(from, { kind: 'other', what }, step, () => ({ kind: 'other' }))
   return {
-    put: (spec) => other('put schedule', () => schedules.put(spec)),
-    remove: (id) => other('remove schedule', () => schedules.remove(id)),
+    put: (id, spec) => other('put schedule', () => schedules.put(id, spec)),
     list: () => other('list schedules', () => schedules.list()),
-    fire: (id, slot, nextSlot, job) =>
+    fire: (id, tick, nextTick, job) =>
       network.call(
         from,
-        { kind: 'fire', schedule: id, slot, everyMs, job: enqueuedJob(job, `${id} ${slot}`) },
-        () => schedules.fire(id, slot, nextSlot, job),
+        { kind: 'fire', schedule: id, tick, everyMs, job: enqueuedJob(job, `${id} ${tick}`) },
+        () => schedules.fire(id, tick, nextTick, job),
         (outcome) => ({ kind: 'fire', outcome }),
       ),
   }

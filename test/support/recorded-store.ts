@@ -19,6 +19,7 @@ import type {
   State,
 } from '../checker/history.ts'
 import { enqueuedJob, recordedType } from '../simulation/recorder.ts'
+import { changeCall, changeReply } from './recorded-change.ts'
 
 type Without<Event, Fields extends string> = Event extends HistoryEvent ? Omit<Event, Fields> : never
 type Unstamped = Without<HistoryEvent, 'seq' | 't'>
@@ -201,7 +202,6 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
         () => real.heartbeat(request),
         ({ alive, tokens }) => ({ kind: 'heartbeat', alive, tokens }),
       ),
-    report: (worker, reports) => other('report', () => real.report(worker, reports)),
     subscribe: async (listener) => {
       const tell = (hint: WakeUp): void => {
         options.onHint?.(hint)
@@ -230,7 +230,6 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
           ({ pruned }) => ({ kind: 'prune', pruned }),
         ),
       lead: (candidate, ttlMs) => other('lead', () => real.upkeep.lead(candidate, ttlMs)),
-      resign: (candidate) => other('resign', () => real.upkeep.resign(candidate)),
     },
     schedules: real.schedules,
     notes: real.notes,
@@ -246,19 +245,14 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
           () => ({ kind }),
         )
       },
-      cancel: (id, reason) =>
-        record(
-          { kind: 'cancel', job: id },
-          () => real.admin.cancel(id, reason),
-          (outcome) => ({ kind: 'cancel', outcome }),
-        ),
-      change: (filter, action, limit, after) =>
-        record(
-          { kind: 'change', action: action.type, jobs: filter.ids ?? null },
-          () => real.admin.change(filter, action, limit, after),
-          ({ changed }) => ({ kind: 'change', changed }),
-        ),
-      edit: (id, edit) => other('edit', () => real.admin.edit(id, edit)),
+      change: (filter, change, limit, after) => {
+        const call = changeCall(filter, change)
+        return record(
+          call,
+          () => real.admin.change(filter, change, limit, after),
+          (answer) => changeReply(call, answer),
+        )
+      },
       deadGroups: (filter, limit, after) => other('group', () => real.admin.deadGroups(filter, limit, after)),
     },
   }

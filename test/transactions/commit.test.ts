@@ -200,8 +200,7 @@ describe('commit', { timeout: 30_000 }, () => {
           claim: null,
         })
     }
-    const enqueue = (): Promise<never> => Promise.reject(new Error('nobody enqueues here'))
-    const hf = holdfast({ store: { ...memory, transactions: { enqueue, commit } }, logger: false })
+    const hf = holdfast({ store: { ...memory, transactions: { commit } }, logger: false })
     const told = new Told(hf)
     const job = hf.job({ name: 'pay', retry: { attempts: 1 }, run: (ctx) => ctx.commit(async () => commits) })
     await hf.work()

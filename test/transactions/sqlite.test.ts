@@ -285,7 +285,7 @@ describe('a transaction of the caller', () => {
     const job = newJob()
     const refused = await byStatement(database as Database.Database, async (tx) => {
       note(database, 'kept')
-      return thrownBy(store.transactions!.enqueue(tx, { id: ids.flush(), jobs: [newJob(), job, job] }))
+      return thrownBy(store.enqueue({ id: ids.flush(), jobs: [newJob(), job, job], tx }))
     })
     expect(refused).toBeInstanceOf(Error)
     expect(effects(database)).toEqual(['kept'])

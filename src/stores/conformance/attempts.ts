@@ -8,6 +8,8 @@ import {
   attemptRecord,
   between,
   CANCELLED,
+  cancelOne,
+  changeJobs,
   COMPLETED,
   DEAD,
   LEASE_MS,
@@ -141,7 +143,7 @@ export const attemptsTopic: Topic = {
     },
     'a retry that becomes a cancel keeps its record': async (harness) => {
       const held = await harness.running()
-      await harness.store.admin.cancel(held.job.id, 'enough')
+      await cancelOne(harness.store, held.job.id, 'enough')
       const record = attemptRecord(held)
       await settleWith(harness, held, retry(), record)
       await harness.inState(held.job.id, 'cancelled')
@@ -151,7 +153,7 @@ export const attemptsTopic: Topic = {
       const held = await harness.running()
       const record = attemptRecord(held)
       await settleWith(harness, held, DEAD, record)
-      await harness.store.admin.change({}, { type: 'replay' }, 10, null)
+      await changeJobs(harness.store, {}, { type: 'replay' }, 10, null)
       assert.deepEqual(await attemptsOf(harness, held.job.id), [record])
     },
     'records live beside what the handler said': async (harness) => {
@@ -159,7 +161,7 @@ export const attemptsTopic: Topic = {
       const line = { at: 1, level: 'info' as const, message: 'hello', fields: null }
       const progress = { done: 1, total: 2, note: null }
       const report = { token: held.token, position: held.position, progress, log: [line] }
-      await harness.store.report(held.worker, [report])
+      await harness.report(held.worker, [report])
       const record = attemptRecord(held)
       await settleWith(harness, held, DEAD, record)
       const dead = await harness.inState(held.job.id, 'dead')

@@ -7,6 +7,8 @@ import type { CancelNotice } from '../store.ts'
 import { each, type Topic } from './suite.ts'
 import {
   CANCELLED,
+  cancelOne,
+  changeJobs,
   COMPLETED,
   CONFIRM,
   DEAD,
@@ -46,7 +48,7 @@ export const cancelTopic: Topic = {
       async (harness, [, make]) => {
         const { id } = await make(harness)
         const now = await harness.now()
-        assert.equal(await harness.store.admin.cancel(id, 'changed my mind'), 'cancelled')
+        assert.equal(await cancelOne(harness.store, id, 'changed my mind'), 'cancelled')
         const record = await harness.inState(id, 'cancelled')
         assert.equal(record.reason, 'changed my mind')
         near(record.finishedAt, now, 'finishedAt')
@@ -56,7 +58,7 @@ export const cancelTopic: Topic = {
     ),
     'a cancel needs no reason': async (harness) => {
       const job = await harness.put()
-      await harness.store.admin.cancel(job.id, null)
+      await cancelOne(harness.store, job.id, null)
       assert.equal((await harness.inState(job.id, 'cancelled')).reason, null)
     },
     'the worker of a running job is told, until it has settled': async (harness) => {
@@ -65,7 +67,7 @@ export const cancelTopic: Topic = {
       const [, second] = await harness.claimAll(worker)
       assert.ok(second !== undefined)
       assert.deepEqual(await noticesFor(harness, worker), [])
-      assert.equal(await harness.store.admin.cancel(second.job.id, 'stop it'), 'requested')
+      assert.equal(await cancelOne(harness.store, second.job.id, 'stop it'), 'requested')
       assert.equal((await harness.inState(second.job.id, 'running')).cancelRequested, true)
       const notice = { token: second.token, position: 1, reason: 'stop it' }
       assert.deepEqual(await noticesFor(harness, worker), [notice])
@@ -81,23 +83,23 @@ export const cancelTopic: Topic = {
       const [first, second] = await harness.claimAll(worker)
       assert.ok(first !== undefined && second !== undefined)
       for (const held of [first, second])
-        assert.equal(await harness.store.admin.cancel(held.job.id, 'stop it'), 'requested')
+        assert.equal(await cancelOne(harness.store, held.job.id, 'stop it'), 'requested')
       const heard = [{ token: second.token, position: second.position }]
       const { cancelled } = await harness.store.heartbeat({ worker, strangers: [], heard })
       const left = [{ token: first.token, position: first.position, reason: 'stop it' }]
       assert.deepEqual(cancelled, left, 'by the heartbeat that tells it, too')
       assert.deepEqual(await noticesFor(harness, worker), left)
-      assert.equal(await harness.store.admin.cancel(second.job.id, 'again'), 'heard')
-      assert.equal(await harness.store.admin.cancel(first.job.id, 'again'), 'requested')
+      assert.equal(await cancelOne(harness.store, second.job.id, 'again'), 'heard')
+      assert.equal(await cancelOne(harness.store, first.job.id, 'again'), 'requested')
       assert.equal((await harness.inState(second.job.id, 'running')).cancelRequested, true)
       await harness.settled(second, RELEASE)
       assert.equal((await harness.inState(second.job.id, 'cancelled')).reason, 'stop it')
-      assert.equal(await harness.store.admin.cancel(second.job.id, 'once more'), 'final')
+      assert.equal(await cancelOne(harness.store, second.job.id, 'once more'), 'final')
     },
     'only the worker that holds a job reports its cancel, and only where there is one': async (harness) => {
       const held = await harness.running()
       const [other, uncancelled] = [await harness.worker(), await harness.running({ queue: 'other' })]
-      await harness.store.admin.cancel(held.job.id, null)
+      await cancelOne(harness.store, held.job.id, null)
       const { token, position } = held
       await harness.store.heartbeat({ worker: other, strangers: [], heard: [{ token, position }] })
       for (const nothing of [{ token, position: position + 1 }, uncancelled]) {
@@ -106,25 +108,25 @@ export const cancelTopic: Topic = {
         await harness.store.heartbeat({ worker: uncancelled.worker, strangers: [], heard })
       }
       assert.equal((await noticesFor(harness, held.worker)).length, 1)
-      assert.equal(await harness.store.admin.cancel(uncancelled.job.id, null), 'requested')
+      assert.equal(await cancelOne(harness.store, uncancelled.job.id, null), 'requested')
       assert.equal((await noticesFor(harness, uncancelled.worker)).length, 1)
     },
     'a job that is replayed has forgotten that a cancel took effect': async (harness) => {
       const held = await harness.running()
       const { id } = held.job
       const heard = [{ token: held.token, position: held.position }]
-      await harness.store.admin.cancel(id, 'stop it')
+      await cancelOne(harness.store, id, 'stop it')
       await harness.store.heartbeat({ worker: held.worker, strangers: [], heard })
       await harness.settled(held, DEAD)
-      await harness.store.admin.change({ ids: [id] }, { type: 'replay' }, 10, null)
+      await changeJobs(harness.store, { ids: [id] }, { type: 'replay' }, 10, null)
       const again = await harness.claimOne(await harness.worker())
       assert.deepEqual(await noticesFor(harness, again.worker), [])
-      assert.equal(await harness.store.admin.cancel(id, null), 'requested')
+      assert.equal(await cancelOne(harness.store, id, null), 'requested')
     },
     'asking twice to cancel a running job is the same as asking once': async (harness) => {
       const held = await harness.running()
-      assert.equal(await harness.store.admin.cancel(held.job.id, 'first'), 'requested')
-      assert.equal(await harness.store.admin.cancel(held.job.id, 'second'), 'requested')
+      assert.equal(await cancelOne(harness.store, held.job.id, 'first'), 'requested')
+      assert.equal(await cancelOne(harness.store, held.job.id, 'second'), 'requested')
       const reasons = (await noticesFor(harness, held.worker)).map(({ reason }) => reason)
       assert.deepEqual(reasons, ['first'], 'the first reason stays')
     },
@@ -133,7 +135,7 @@ export const cancelTopic: Topic = {
       ({ type }) => `a job to be cancelled does not come back by ${type}`,
       async (harness, settlement) => {
         const held = await harness.running()
-        await harness.store.admin.cancel(held.job.id, 'stop it')
+        await cancelOne(harness.store, held.job.id, 'stop it')
         assert.equal(await harness.settle(held, settlement), 'written')
         assert.equal((await harness.inState(held.job.id, 'cancelled')).reason, 'stop it')
         await harness.passAndPromote(10 * MINUTE_MS)
@@ -142,13 +144,13 @@ export const cancelTopic: Topic = {
     ),
     'a job that completes before its worker hears of the cancel is completed': async (harness) => {
       const held = await harness.running()
-      await harness.store.admin.cancel(held.job.id, 'too late')
+      await cancelOne(harness.store, held.job.id, 'too late')
       await harness.settled(held, COMPLETED)
       await harness.inState(held.job.id, 'completed')
     },
     'a job to be cancelled whose worker is lost is cancelled by the rescue': async (harness) => {
       const held = await harness.running()
-      await harness.store.admin.cancel(held.job.id, 'stop it')
+      await cancelOne(harness.store, held.job.id, 'stop it')
       const { jobs } = await harness.lose(held.worker)
       assert.deepEqual(
         jobs.map(({ id, to }) => ({ id, to })),
@@ -158,7 +160,7 @@ export const cancelTopic: Topic = {
     },
     'a job to be cancelled in a lease that is released as a stranger is cancelled': async (harness) => {
       const held = await harness.running()
-      await harness.store.admin.cancel(held.job.id, 'stop it')
+      await cancelOne(harness.store, held.job.id, 'stop it')
       await harness.store.heartbeat({ worker: held.worker, strangers: [held.token] })
       assert.equal((await harness.inState(held.job.id, 'cancelled')).reason, 'stop it')
     },
@@ -167,18 +169,18 @@ export const cancelTopic: Topic = {
       ({ type }) => `a final job stays what it is: ${type}`,
       async (harness, settlement) => {
         const before = await harness.finished(settlement)
-        assert.equal(await harness.store.admin.cancel(before.id, 'too late'), 'final')
+        assert.equal(await cancelOne(harness.store, before.id, 'too late'), 'final')
         assert.deepEqual(await harness.record(before.id), before)
       },
     ),
     'cancelling twice says that the job is final': async (harness) => {
       const job = await harness.put()
-      await harness.store.admin.cancel(job.id, 'first')
-      assert.equal(await harness.store.admin.cancel(job.id, 'second'), 'final')
+      await cancelOne(harness.store, job.id, 'first')
+      assert.equal(await cancelOne(harness.store, job.id, 'second'), 'final')
       assert.equal((await harness.inState(job.id, 'cancelled')).reason, 'first')
     },
     'a job that nobody knows is missing': async (harness) => {
-      assert.equal(await harness.store.admin.cancel(newJobId(), null), 'missing')
+      assert.equal(await cancelOne(harness.store, newJobId(), null), 'missing')
     },
     'a cancel that crosses a claim stops the job or tells its worker': async (harness) => {
       const jobs = newJobs(30)
@@ -186,7 +188,7 @@ export const cancelTopic: Topic = {
       const worker = await harness.worker()
       const [leases, ...answers] = await Promise.all([
         harness.claim(worker, { limit: 15 }),
-        ...jobs.map(({ id }) => harness.store.admin.cancel(id, null)),
+        ...jobs.map(({ id }) => cancelOne(harness.store, id, null)),
       ])
       const claimed = new Set(heldIn(worker, leases).map(({ job }) => job.id))
       const told = await noticesFor(harness, worker)

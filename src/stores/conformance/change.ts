@@ -1,11 +1,13 @@
 /** Dead letters and bulk changes: replay, discard and cancel, by filter and in bounded steps. */
 import assert from 'node:assert/strict'
 import type { JobId } from '../../job/ids.ts'
-import type { BulkAction, ChangeAnswer, JobFilter } from '../store.ts'
+import type { JobChange, JobFilter } from '../store.ts'
 import { changeAll as change, listed } from './pages.ts'
 import type { Topic } from './suite.ts'
 import {
   CANCELLED,
+  changeJobs,
+  type ChangedPage,
   COMPLETED,
   DEAD,
   idsOf,
@@ -18,9 +20,9 @@ import {
   type Harness,
 } from './support.ts'
 
-const REPLAY: BulkAction = { type: 'replay' }
-const DISCARD: BulkAction = { type: 'discard' }
-const CANCEL: BulkAction = { type: 'cancel', reason: 'spring cleaning' }
+const REPLAY: JobChange = { type: 'replay' }
+const DISCARD: JobChange = { type: 'discard' }
+const CANCEL: JobChange = { type: 'cancel', reason: 'spring cleaning' }
 
 /** Dead jobs, in order of id. */
 async function deadJobs(harness: Harness, count: number): Promise<JobId[]> {
@@ -122,7 +124,7 @@ export const changeTopic: Topic = {
       const changed: number[] = []
       let after: JobId | null = null
       for (let step = 0; step < 20; step++) {
-        const answer: ChangeAnswer = await harness.store.admin.change({ states: ['dead'] }, REPLAY, 3, after)
+        const answer: ChangedPage = await changeJobs(harness.store, { states: ['dead'] }, REPLAY, 3, after)
         assert.ok(answer.changed <= 3, 'a step has no more than its limit')
         changed.push(answer.changed)
         const states = await Promise.all(ids.map(async (id) => (await harness.record(id)).state))
@@ -142,7 +144,7 @@ export const changeTopic: Topic = {
     },
     'skipped jobs count towards a step, so that every step ends': async (harness) => {
       await harness.enqueue(newJobs(5))
-      const first = await harness.store.admin.change({}, REPLAY, 3, null)
+      const first = await changeJobs(harness.store, {}, REPLAY, 3, null)
       assert.equal(first.changed, 0)
       assert.ok(first.skipped <= 3 && first.next !== null)
       assert.deepEqual(await change(harness, {}, REPLAY, 3), { changed: 0, skipped: 5 })

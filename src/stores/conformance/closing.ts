@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { HoldfastError } from '../../errors.ts'
 import type { Store } from '../store.ts'
 import type { Topic } from './suite.ts'
-import { newFlushId, newJob, newJobId, newWorkerId, QUEUE, retention } from './support.ts'
+import { cancelOne, editOne, newFlushId, newJob, newJobId, newWorkerId, QUEUE, retention } from './support.ts'
 
 /** Every method but open and close. */
 function everyCall(store: Store): Readonly<Record<string, () => Promise<unknown>>> {
@@ -15,27 +15,25 @@ function everyCall(store: Store): Readonly<Record<string, () => Promise<unknown>
     retire: () => store.retire(worker),
     cycle: () => store.cycle({ worker, settle: [], claim: { queue: QUEUE, limit: 1, suspects: false } }),
     heartbeat: () => store.heartbeat({ worker, strangers: [] }),
-    report: () => store.report(worker, []),
     subscribe: () => store.subscribe(() => undefined),
     promote: () => upkeep.promote(1),
     rescue: () => upkeep.rescue(1),
     prune: () => upkeep.prune(retention(), 1),
     lead: () => upkeep.lead(worker, 1_000),
-    resign: () => upkeep.resign(worker),
-    put: () => schedules.put({ id: 's', spec: '{}', nextSlot: null }),
-    remove: () => schedules.remove('s'),
+    put: () => schedules.put('s', { spec: '{}', nextTick: null }),
+    remove: () => schedules.put('s', null),
     'schedules.list': () => schedules.list(),
     fire: () => schedules.fire('s', 1, null, newJob()),
     get: () => admin.get(newJobId()),
     'admin.list': () => admin.list({ limit: 1, after: null }),
     queues: () => admin.queues(),
     setPaused: () => admin.setPaused(QUEUE, true),
-    cancel: () => admin.cancel(newJobId(), null),
     change: () => admin.change({}, { type: 'discard' }, 1, null),
-    edit: () => admin.edit(newJobId(), { payload: '1' }),
+    'change of one job': () => cancelOne(store, newJobId(), null),
+    'edit of one job': () => editOne(store, newJobId(), { payload: '1' }),
     deadGroups: () => admin.deadGroups({}, 1, null),
     putNote: () => store.notes.put('kind', 'id', 'text', null),
-    removeNote: () => store.notes.remove('kind', 'id'),
+    removeNote: () => store.notes.put('kind', 'id', null, null),
     listNotes: () => store.notes.list('kind'),
   }
 }

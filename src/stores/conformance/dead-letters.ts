@@ -5,6 +5,7 @@ import type { JobId } from '../../job/ids.ts'
 import { changeAll, groupsOf as groups, listed } from './pages.ts'
 import type { Topic } from './suite.ts'
 import {
+  changeJobs,
   COMPLETED,
   failure,
   MINUTE_MS,
@@ -131,7 +132,7 @@ export const deadLettersTopic: Topic = {
       const id = await dead(harness, 'f1', { payload: '{"to":"ada"}' })
       const kept = await dead(harness, 'f1', { payload: '{"to":"bob"}' })
       const payload = `{"to":"grace","note":"with \\"quotes\\" 🛠️","long":"${'x'.repeat(5_000)}"}`
-      await harness.store.admin.change({ ids: [id] }, { type: 'replay', payload }, 10, null)
+      await changeJobs(harness.store, { ids: [id] }, { type: 'replay', payload }, 10, null)
       assert.equal((await harness.inState(id, 'ready')).payload, payload)
       const { job } = await harness.claimOne(await harness.worker())
       assert.deepEqual([job.id, job.payload, job.attempt], [id, payload, 1])
@@ -139,7 +140,7 @@ export const deadLettersTopic: Topic = {
     },
     'a long payload can be replaced by a short one': async (harness) => {
       const id = await dead(harness, 'f1', { payload: JSON.stringify('x'.repeat(10_000)) })
-      await harness.store.admin.change({ ids: [id] }, { type: 'replay', payload: '"short"' }, 10, null)
+      await changeJobs(harness.store, { ids: [id] }, { type: 'replay', payload: '"short"' }, 10, null)
       const held = await harness.claimOne(await harness.worker())
       assert.equal(held.job.payload, '"short"')
       await harness.settled(held, COMPLETED)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { PRIORITY_LEVELS } from '../../job/rank.ts'
 import type { Topic } from './suite.ts'
-import { idsOf, MINUTE_MS, near, newJob, newJobs, SECOND_MS } from './support.ts'
+import { cancelOne, idsOf, MINUTE_MS, near, newJob, newJobs, SECOND_MS } from './support.ts'
 
 export const delayedTopic: Topic = {
   name: 'delayed jobs',
@@ -82,7 +82,7 @@ export const delayedTopic: Topic = {
     },
     'a cancelled job is never promoted': async (harness) => {
       const job = await harness.put({ due: { inMs: MINUTE_MS } })
-      assert.equal(await harness.store.admin.cancel(job.id, null), 'cancelled')
+      assert.equal(await cancelOne(harness.store, job.id, null), 'cancelled')
       await harness.advance(2 * MINUTE_MS)
       assert.deepEqual(await harness.store.upkeep.promote(10), { promoted: 0, nextInMs: null })
       await harness.inState(job.id, 'cancelled')

@@ -1,10 +1,14 @@
 /** Edits of jobs that wait: another payload, another rank, another time. */
 import assert from 'node:assert/strict'
+import type { JobId } from '../../job/ids.ts'
+import type { JobEdit } from '../store.ts'
 import { each, type Topic } from './suite.ts'
 import {
   CANCELLED,
+  cancelOne,
   COMPLETED,
   DEAD,
+  editOne,
   MINUTE_MS,
   near,
   newJobId,
@@ -16,11 +20,8 @@ import {
 
 const HOUR_MS = 60 * MINUTE_MS
 
-async function edit(
-  harness: Harness,
-  ...[id, change]: Parameters<Harness['store']['admin']['edit']>
-): Promise<string> {
-  return harness.store.admin.edit(id, change)
+function edit({ store }: Harness, id: JobId, change: JobEdit): Promise<string> {
+  return editOne(store, id, change)
 }
 
 export const editTopic: Topic = {
@@ -108,7 +109,7 @@ export const editTopic: Topic = {
       await edit(harness, job.id, { payload: '"new"', due: { inMs: MINUTE_MS } })
       const repeat = await harness.enqueue([{ ...job, id: newJobId() }])
       assert.deepEqual(repeat, [{ id: job.id, outcome: 'duplicate' }])
-      await harness.store.admin.cancel(job.id, null)
+      await cancelOne(harness.store, job.id, null)
       await harness.put({ unique })
     },
     'a job that runs stays as it is': async (harness) => {

@@ -4,6 +4,7 @@ import type { FlushId, JobId } from '../../job/ids.ts'
 import { FLUSH_MEMORY_MS, MAX_BATCH } from '../store.ts'
 import { each, type Topic } from './suite.ts'
 import {
+  cancelOne,
   COMPLETED,
   heldIn,
   idsOf,
@@ -37,7 +38,7 @@ const FATES: readonly (readonly [fate: string, happen: (harness: Harness, id: Jo
     ['run', async (harness) => harness.claim(await harness.worker())],
     ['are to be retried', async (harness) => settleAll(harness, retry())],
     ['are completed', async (harness) => settleAll(harness, COMPLETED)],
-    ['are cancelled', (harness, id) => harness.store.admin.cancel(id, null)],
+    ['are cancelled', (harness, id) => cancelOne(harness.store, id, null)],
     ['are pruned', async (harness) => forgetAll(harness)],
   ]
 
@@ -77,6 +78,13 @@ async function repeatChangesNothing(
 export const enqueueTopic: Topic = {
   name: 'enqueue',
   tests: {
+    'a transaction that the store does not know is refused, and nothing is written': async (harness) => {
+      const job = newJob()
+      const flush = { id: newFlushId(), jobs: [job], tx: {} }
+      const code = harness.store.transactions === undefined ? 'HF_NO_TRANSACTIONS' : 'HF_BAD_OPTION'
+      await assert.rejects(harness.store.enqueue(flush), { code })
+      assert.equal(await harness.store.admin.get(job.id), null)
+    },
     'a new job is ready at once and reads back as it was given': async (harness) => {
       const job = newJob({
         priority: 7,

@@ -34,17 +34,17 @@ export const leaderTopic: Topic = {
       assert.equal(await upkeep.lead(second, MINUTE_MS), true)
       assert.equal(await upkeep.lead(first, MINUTE_MS), false)
     },
-    'a leader that resigns is succeeded at once': async ({ store: { upkeep } }) => {
+    'a leader that steps down is succeeded at once': async ({ store: { upkeep } }) => {
       const [first, second] = [newWorkerId(), newWorkerId()]
       await upkeep.lead(first, MINUTE_MS)
-      await upkeep.resign(first)
+      assert.equal(await upkeep.lead(first, 0), false)
       assert.equal(await upkeep.lead(second, MINUTE_MS), true)
     },
-    'resigning without leading is harmless': async ({ store: { upkeep } }) => {
+    'stepping down without leading is harmless': async ({ store: { upkeep } }) => {
       const [first, second] = [newWorkerId(), newWorkerId()]
-      await upkeep.resign(second)
+      assert.equal(await upkeep.lead(second, 0), false)
       await upkeep.lead(first, MINUTE_MS)
-      await upkeep.resign(second)
+      assert.equal(await upkeep.lead(second, 0), false)
       assert.equal(await upkeep.lead(second, MINUTE_MS), false, 'the leader still leads')
       assert.equal(await upkeep.lead(first, MINUTE_MS), true)
     },

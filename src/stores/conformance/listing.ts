@@ -11,6 +11,7 @@ import {
   COMPLETED,
   DAY_MS,
   DEAD,
+  editOne,
   idsOf,
   MINUTE_MS,
   newJob,
@@ -259,7 +260,7 @@ export const listingTopic: Topic = {
       const job = await harness.put({ due: { inMs: 60 * MINUTE_MS } })
       const { createdAt } = await harness.record(job.id)
       await harness.advance(10 * MINUTE_MS)
-      await harness.store.admin.edit(job.id, { payload: '1', rank: { priority: 1, headStartMs: 1 } })
+      await editOne(harness.store, job.id, { payload: '1', rank: { priority: 1, headStartMs: 1 } })
       await expectListed(harness, { createdBefore: createdAt + 1 }, [job])
     },
     'jobs are found by how their id begins': async (harness) => {

@@ -26,8 +26,8 @@ export const notesTopic: Topic = {
     'a removed note is gone, and removing it again says so': async ({ store: { notes } }) => {
       await notes.put('worker', 'a', 'text', null)
       await notes.put('subscriber', 'a', 'text', null)
-      assert.equal(await notes.remove('worker', 'a'), true)
-      assert.equal(await notes.remove('worker', 'a'), false)
+      assert.equal(await notes.put('worker', 'a', null, null), true)
+      assert.equal(await notes.put('worker', 'a', null, null), false)
       assert.deepEqual(await notes.list('worker'), [])
       assert.equal((await notes.list('subscriber')).length, 1)
     },
@@ -43,7 +43,7 @@ export const notesTopic: Topic = {
       await harness.advance(MINUTE_MS / 2 + 1_000)
       const ids = (await notes.list('worker')).map(({ id }) => id)
       assert.deepEqual(ids, ['kept', 'renewed'])
-      assert.equal(await notes.remove('worker', 'short'), false, 'what is gone cannot be removed')
+      assert.equal(await notes.put('worker', 'short', null, null), false, 'what is gone cannot be removed')
     },
   },
 }

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
 import { mergeGroups } from '../dead-groups.ts'
-import { MAX_SCAN, type BulkAction, type DeadGroup, type JobFilter, type Page } from '../store.ts'
-import { idsOf, type Harness } from './support.ts'
+import { MAX_SCAN, type JobChange, type DeadGroup, type JobFilter, type Page } from '../store.ts'
+import { changeJobs, idsOf, type Harness } from './support.ts'
 
 const MOST_PAGES = 500
 
@@ -57,12 +57,12 @@ export async function listed(
 export async function changeAll(
   harness: Harness,
   filter: JobFilter,
-  action: BulkAction,
+  action: JobChange,
   limit = 100,
 ): Promise<{ readonly changed: number; readonly skipped: number }> {
   const sum = { changed: 0, skipped: 0 }
   await eachPage(async (after) => {
-    const answer = await harness.store.admin.change(filter, action, limit, after)
+    const answer = await changeJobs(harness.store, filter, action, limit, after)
     assert.ok(answer.changed + answer.skipped <= limit, 'a step has no more than its limit')
     sum.changed += answer.changed
     sum.skipped += answer.skipped

@@ -4,7 +4,18 @@ import type { JobId } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { Retention } from '../store.ts'
 import { each, type Topic } from './suite.ts'
-import { CANCELLED, COMPLETED, DAY_MS, DEAD, MINUTE_MS, retention, retry, type Harness } from './support.ts'
+import {
+  CANCELLED,
+  cancelOne,
+  changeJobs,
+  COMPLETED,
+  DAY_MS,
+  DEAD,
+  MINUTE_MS,
+  retention,
+  retry,
+  type Harness,
+} from './support.ts'
 
 interface Kind {
   readonly settlement: Settlement
@@ -122,7 +133,7 @@ export const pruneTopic: Topic = {
     'a replayed job is kept however old its death is': async (harness) => {
       const { id } = await harness.finished(DEAD)
       await harness.advance(DAY_MS)
-      await harness.store.admin.change({ ids: [id] }, { type: 'replay' }, 10, null)
+      await changeJobs(harness.store, { ids: [id] }, { type: 'replay' }, 10, null)
       await harness.store.upkeep.prune(retention({ deadMs: 1, maxDead: 0 }), 100)
       await harness.inState(id, 'ready')
     },
@@ -133,7 +144,7 @@ export const pruneTopic: Topic = {
       assert.deepEqual(jobs, [])
       const status = (await harness.store.admin.queues()).find((one) => one.queue === queue)
       assert.equal(status?.counts.completed, 0)
-      assert.equal(await harness.store.admin.cancel(id, null), 'missing')
+      assert.equal(await cancelOne(harness.store, id, null), 'missing')
     },
   },
 }

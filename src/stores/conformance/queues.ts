@@ -7,8 +7,10 @@ import { changeAll, recordsOf } from './pages.ts'
 import type { Topic } from './suite.ts'
 import {
   CANCELLED,
+  changeJobs,
   COMPLETED,
   DEAD,
+  editOne,
   MINUTE_MS,
   newJobs,
   QUEUE,
@@ -102,7 +104,7 @@ export const queuesTopic: Topic = {
     },
     'a queue that has ever had a job is listed, also when none is left': async (harness) => {
       const { id } = await harness.finished(COMPLETED, { queue: 'once' })
-      await harness.store.admin.change({ ids: [id] }, { type: 'discard' }, 10, null)
+      await changeJobs(harness.store, { ids: [id] }, { type: 'discard' }, 10, null)
       const status = await statusOf(harness, 'once')
       assert.deepEqual(status, { queue: 'once', paused: false, counts: NONE, oldestReadyAt: null })
     },
@@ -142,7 +144,7 @@ export const queuesTopic: Topic = {
       const low = await harness.put({ priority: 9 })
       await harness.advance(MINUTE_MS)
       await harness.put({ priority: 9 })
-      await harness.store.admin.edit(low.id, { rank: { priority: 0, headStartMs: 0 } })
+      await editOne(harness.store, low.id, { rank: { priority: 0, headStartMs: 0 } })
       assert.equal(await oldest(), (await harness.record(low.id)).dueAt)
     },
     'the oldest ready job is the one that became due first, whatever its priority': async (harness) => {

@@ -1,9 +1,21 @@
 /** Reports: progress and log lines of running jobs, kept up to a bound. */
 import assert from 'node:assert/strict'
 import type { JobLogLine, Progress } from '../../job/record.ts'
-import { MAX_LOG_LINES, type Report } from '../store.ts'
-import type { Topic } from './suite.ts'
-import { COMPLETED, LEASE_MS, newJobs, SECOND_MS, UNKNOWN_TOKEN, type Harness, type Held } from './support.ts'
+import { MAX_LOG_LINES, type CycleAnswer, type Report } from '../store.ts'
+import { each, type Topic } from './suite.ts'
+import {
+  COMPLETED,
+  EVERY_SETTLEMENT,
+  heldIn,
+  LEASE_MS,
+  newJobs,
+  QUEUE,
+  SECOND_MS,
+  settleRequest,
+  UNKNOWN_TOKEN,
+  type Harness,
+  type Held,
+} from './support.ts'
 
 const HALF: Progress = { done: 5, total: 10, note: 'halfway 🛠️' }
 
@@ -22,7 +34,7 @@ function lines(from: number, count: number): JobLogLine[] {
 
 function send(harness: Harness, held: Held, parts: Partial<Report>): Promise<void> {
   const { worker, token, position } = held
-  return harness.store.report(worker, [{ token, position, progress: null, log: [], ...parts }])
+  return harness.report(worker, [{ token, position, progress: null, log: [], ...parts }])
 }
 
 /** A report with something wrong about it: nothing may change. */
@@ -65,7 +77,7 @@ export const reportsTopic: Topic = {
       const held = await harness.claimAll(await harness.worker())
       const [first, second, third] = held as [Held, Held, Held]
       const { token } = first
-      await harness.store.report(first.worker, [
+      await harness.report(first.worker, [
         { token, position: 2, progress: HALF, log: [] },
         { token, position: 0, progress: null, log: lines(7, 1) },
       ])
@@ -83,12 +95,73 @@ export const reportsTopic: Topic = {
       const newest = lines(1_000 + 2 * MAX_LOG_LINES, MAX_LOG_LINES)
       assert.deepEqual((await harness.record(held.job.id)).log, newest, 'also of one long report')
     },
-    'what was reported stays on the finished record': async (harness) => {
-      const held = await harness.running()
-      await send(harness, held, { progress: HALF, log: lines(0, 2) })
-      await harness.settled(held, COMPLETED)
-      const record = await harness.inState(held.job.id, 'completed')
-      assert.deepEqual({ progress: record.progress, log: record.log }, { progress: HALF, log: lines(0, 2) })
+    ...each(
+      EVERY_SETTLEMENT,
+      ({ type }) => `what a job reported stays with it when it is settled as ${type}`,
+      async (harness, settlement) => {
+        const held = await harness.running()
+        await send(harness, held, { progress: HALF, log: lines(0, 2) })
+        const { progress, log } = await harness.settled(held, settlement)
+        assert.deepEqual({ progress, log }, { progress: HALF, log: lines(0, 2) })
+      },
+    ),
+    ...each(
+      EVERY_SETTLEMENT,
+      ({ type }) => `a report is kept by the cycle that settles its job as ${type}`,
+      async (harness, settlement) => {
+        const held = await harness.running()
+        await send(harness, held, { log: lines(0, 1) })
+        const { worker, token, position } = held
+        const reports = [{ token, position, progress: HALF, log: lines(1, 1) }]
+        const settle = [settleRequest(held, settlement)]
+        const { settled } = await harness.store.cycle({ worker, settle, claim: null, reports })
+        assert.deepEqual(settled, ['written'])
+        const { progress, log } = await harness.record(held.job.id)
+        assert.deepEqual({ progress, log }, { progress: HALF, log: lines(0, 2) })
+      },
+    ),
+    'a cycle that reports can settle and claim other jobs': async (harness) => {
+      await harness.enqueue(newJobs(4))
+      const worker = await harness.worker()
+      const [first] = await harness.claimAll(worker, { limit: 1 })
+      const [second] = await harness.claimAll(worker, { limit: 1 })
+      assert.ok(first !== undefined && second !== undefined)
+      const { alive, settled, leases } = await harness.store.cycle({
+        worker,
+        settle: [settleRequest(first, COMPLETED)],
+        claim: { queue: QUEUE, limit: 10, suspects: false },
+        reports: [{ token: second.token, position: 0, progress: HALF, log: [] }],
+      })
+      assert.deepEqual({ alive, settled }, { alive: true, settled: ['written'] })
+      assert.equal(heldIn(worker, leases).length, 2)
+      assert.deepEqual((await harness.inState(second.job.id, 'running')).progress, HALF)
+      assert.equal((await harness.inState(first.job.id, 'completed')).progress, null)
+    },
+    'cycles that report and settle the same leases crosswise are all answered': async (harness) => {
+      await harness.enqueue(newJobs(40))
+      const worker = await harness.worker()
+      const low = await harness.claimAll(worker, { limit: 20 })
+      const high = await harness.claimAll(worker, { limit: 20 })
+      const cycle = (reported: Held | undefined, settled: Held | undefined): Promise<CycleAnswer> => {
+        assert.ok(reported !== undefined && settled !== undefined)
+        const { token, position } = reported
+        const reports = [{ token, position, progress: HALF, log: [] }]
+        return harness.store.cycle({
+          worker,
+          settle: [settleRequest(settled, COMPLETED)],
+          claim: null,
+          reports,
+        })
+      }
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, n) => [
+          cycle(low[n + 10], high[n]),
+          cycle(high[n + 10], low[n]),
+        ]).flat(),
+      )
+      for (const { settled } of answers) assert.deepEqual(settled, ['written'])
+      for (const { job } of [...low.slice(10), ...high.slice(10)])
+        assert.deepEqual((await harness.record(job.id)).progress, HALF)
     },
     'a report by another worker, token or position is ignored': async (harness) => {
       const held = await harness.running()
@@ -116,7 +189,7 @@ export const reportsTopic: Topic = {
     'one stale report does not keep the others from being kept': async (harness) => {
       const held = await harness.running()
       const { worker, token, position } = held
-      await harness.store.report(worker, [
+      await harness.report(worker, [
         { token: UNKNOWN_TOKEN, position, progress: HALF, log: [] },
         { token, position, progress: HALF, log: [] },
       ])

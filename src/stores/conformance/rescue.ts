@@ -5,6 +5,7 @@ import { crashDelayMs } from '../../job/retry.ts'
 import type { Topic } from './suite.ts'
 import {
   between,
+  cancelOne,
   COMPLETED,
   idsOf,
   LEASE_MS,
@@ -72,7 +73,7 @@ export const rescueTopic: Topic = {
           after + delayMs,
           `the delay after crash ${crashes}, jittered`,
         )
-        await harness.store.admin.cancel(id, null)
+        await cancelOne(harness.store, id, null)
       }
     },
     'crash delays differ, so that what died together does not come back together': async (harness) => {

@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict'
 import type { WakeUp } from '../store.ts'
 import type { Topic } from './suite.ts'
-import { COMPLETED, DEAD, MINUTE_MS, newJob, NOW, RELEASE, type Harness } from './support.ts'
+import {
+  cancelOne,
+  changeJobs,
+  COMPLETED,
+  DEAD,
+  MINUTE_MS,
+  newJob,
+  NOW,
+  RELEASE,
+  type Harness,
+} from './support.ts'
 
 async function listen(harness: Harness): Promise<{ hints: WakeUp[]; stop: () => Promise<void> }> {
   const hints: WakeUp[] = []
@@ -54,11 +64,11 @@ export const subscribeTopic: Topic = {
     'a replay wakes those who wait for its queue': async (harness) => {
       const { id } = await harness.finished(DEAD, { queue: 'a' })
       const { hints } = await listen(harness)
-      await harness.store.admin.change({ ids: [id] }, { type: 'replay' }, 10, null)
+      await changeJobs(harness.store, { ids: [id] }, { type: 'replay' }, 10, null)
       await harness.waitFor('a hint for a', () => hints.some(readyFor('a')))
     },
     'a fired schedule wakes those who wait for its queue': async (harness) => {
-      await harness.store.schedules.put({ id: 's', spec: '{}', nextSlot: 1 })
+      await harness.store.schedules.put('s', { spec: '{}', nextTick: 1 })
       const { hints } = await listen(harness)
       await harness.store.schedules.fire('s', 1, null, newJob({ queue: 'a', due: NOW }))
       await harness.waitFor('a hint for a', () => hints.some(readyFor('a')))
@@ -66,7 +76,7 @@ export const subscribeTopic: Topic = {
     'a cancel of a running job calls its worker': async (harness) => {
       const held = await harness.running()
       const { hints } = await listen(harness)
-      await harness.store.admin.cancel(held.job.id, null)
+      await cancelOne(harness.store, held.job.id, null)
       await harness.waitFor('a cancel hint for the worker', () =>
         hints.some((hint) => hint.type === 'cancel' && hint.worker === held.worker),
       )

@@ -16,13 +16,17 @@ import type {
   ClaimRequest,
   CycleAnswer,
   EnqueueAnswer,
+  JobEdit,
   Lease,
+  Page,
+  Report,
   RescueAnswer,
   Retention,
   SettleAnswer,
   SettleRequest,
   Store,
 } from '../store.ts'
+import { changeOne, totalsOf } from '../changes.ts'
 import type { StoreUnderTest } from './subject.ts'
 
 export const SECOND_MS = 1_000
@@ -97,29 +101,34 @@ export function failure(
   }
 }
 
-export const COMPLETED: Settlement = { type: 'completed', result: '{"ok":true}', resultDropped: false }
-export const RELEASE: Settlement = { type: 'release' }
-export const CONFIRM: Settlement = { type: 'confirm' }
-export const DEAD: Settlement = { type: 'dead', error: failure('broken for good', 'permanent') }
-export const CANCELLED: Settlement = { type: 'cancelled', reason: 'not needed' }
+type Kind<Type extends Settlement['type']> = Extract<Settlement, { readonly type: Type }>
 
-export function retry(delayMs = MINUTE_MS, error: AttemptError = failure()): Settlement {
+export const COMPLETED: Kind<'completed'> = { type: 'completed', result: '{"ok":true}', resultDropped: false }
+export const RELEASE: Kind<'release'> = { type: 'release' }
+export const CONFIRM: Kind<'confirm'> = { type: 'confirm' }
+export const DEAD: Kind<'dead'> = { type: 'dead', error: failure('broken for good', 'permanent') }
+export const CANCELLED: Kind<'cancelled'> = { type: 'cancelled', reason: 'not needed' }
+
+export function retry(delayMs = MINUTE_MS, error: AttemptError = failure()): Kind<'retry'> {
   return { type: 'retry', delayMs, error }
 }
 
-export function snooze(delayMs = MINUTE_MS, error: AttemptError | null = null): Settlement {
+export function snooze(delayMs = MINUTE_MS, error: AttemptError | null = null): Kind<'snooze'> {
   return { type: 'snooze', delayMs, error }
 }
 
-export const EVERY_SETTLEMENT: readonly Settlement[] = [
-  COMPLETED,
-  retry(),
-  DEAD,
-  snooze(),
-  RELEASE,
-  CONFIRM,
-  CANCELLED,
-]
+/** A kind without an example does not compile. */
+const ONE_OF_EACH: { readonly [Type in Settlement['type']]: Kind<Type> } = {
+  completed: COMPLETED,
+  retry: retry(),
+  dead: DEAD,
+  snooze: snooze(),
+  release: RELEASE,
+  confirm: CONFIRM,
+  cancelled: CANCELLED,
+}
+
+export const EVERY_SETTLEMENT: readonly Settlement[] = Object.values(ONE_OF_EACH)
 
 /** Keeps everything; a test names what it wants gone. */
 export function retention(parts: Partial<Retention> = {}): Retention {
@@ -212,6 +221,11 @@ export class Harness {
   ): Promise<CycleAnswer> {
     const request = claim === null ? null : { queue: QUEUE, limit: 10, suspects: false, ...claim }
     return this.store.cycle({ worker, settle, claim: request })
+  }
+
+  /** Reports without a settle or a claim. */
+  async report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
+    await this.store.cycle({ worker, settle: [], claim: null, reports })
   }
 
   async claim(worker: WorkerId, parts: Partial<ClaimRequest> = {}): Promise<readonly Lease[]> {
@@ -309,6 +323,30 @@ export class Harness {
     }
     assert.fail(`Gave up waiting: ${what}`)
   }
+}
+
+type HasAdmin = Pick<Store, 'admin'>
+
+export function cancelOne(store: HasAdmin, id: JobId, reason: string | null): ReturnType<typeof changeOne> {
+  return changeOne(store, id, { type: 'cancel', reason })
+}
+
+export function editOne(store: HasAdmin, id: JobId, edit: JobEdit): ReturnType<typeof changeOne> {
+  return changeOne(store, id, { type: 'edit', ...edit })
+}
+
+/** A page of a change, with its outcomes added up. */
+export interface ChangedPage extends Page {
+  readonly changed: number
+  readonly skipped: number
+}
+
+export async function changeJobs(
+  { admin }: HasAdmin,
+  ...args: Parameters<Store['admin']['change']>
+): Promise<ChangedPage> {
+  const { outcomes, ...page } = await admin.change(...args)
+  return { ...totalsOf(outcomes), ...page }
 }
 
 export function heldIn(worker: WorkerId, leases: readonly Lease[]): Held[] {

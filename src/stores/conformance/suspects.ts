@@ -4,6 +4,7 @@ import type { JobId, WorkerId } from '../../job/ids.ts'
 import type { RescueAnswer } from '../store.ts'
 import type { Topic } from './suite.ts'
 import {
+  cancelOne,
   COMPLETED,
   idsOf,
   LEASE_MS,
@@ -129,7 +130,7 @@ export const suspectsTopic: Topic = {
       const { worker, held } = await holding(harness, 1, 2)
       const last = held[1]
       assert.ok(last !== undefined)
-      await harness.store.admin.cancel(last.job.id, 'not needed')
+      await cancelOne(harness.store, last.job.id, 'not needed')
       const { jobs } = await harness.lose(worker)
       const told = jobs.find(({ id }) => id === last.job.id)
       assert.deepEqual({ to: told?.to, error: told?.error }, { to: 'cancelled', error: null })

@@ -115,7 +115,7 @@ export const uniqueConflictsTopic: Topic = {
       const { id } = await harness.put({ unique: REPLACE, maxAttempts: 2 })
       const held = await harness.claimOne(worker)
       const { token, position } = held
-      await harness.store.report(worker, [
+      await harness.report(worker, [
         {
           token,
           position,

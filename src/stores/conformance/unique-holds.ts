@@ -7,6 +7,8 @@ import { changeAll } from './pages.ts'
 import { each, type Topic } from './suite.ts'
 import {
   CANCELLED,
+  cancelOne,
+  changeJobs,
   COMPLETED,
   DEAD,
   MINUTE_MS,
@@ -120,7 +122,7 @@ export const uniqueHoldsTopic: Topic = {
       (unique) => `cancelling a waiting job frees its key: ${ruleName(unique)}`,
       async (harness, unique) => {
         const job = await harness.put({ unique })
-        await harness.store.admin.cancel(job.id, null)
+        await cancelOne(harness.store, job.id, null)
         await isFree(harness, unique, 'once its job is cancelled')
       },
     ),
@@ -138,7 +140,7 @@ export const uniqueHoldsTopic: Topic = {
     ),
     'a key held for a time outlives the memory of its job': async (harness) => {
       const { id } = await harness.finished(COMPLETED, { unique: FOR_AN_HOUR })
-      await harness.store.admin.change({ ids: [id] }, { type: 'discard' }, 10, null)
+      await changeJobs(harness.store, { ids: [id] }, { type: 'discard' }, 10, null)
       assert.equal(await harness.store.admin.get(id), null)
       await isHeldBy(harness, id, FOR_AN_HOUR, 'although nothing is left of the job')
     },
@@ -197,8 +199,8 @@ export const uniqueHoldsTopic: Topic = {
         newJob({ unique: uniqueWhile('unfinished', 'mail.send k2') }),
       ]
       const first = await harness.enqueue(jobs, id)
-      await harness.store.admin.cancel(holder.id, null)
-      await harness.store.admin.cancel(jobs[1]?.id ?? holder.id, null)
+      await cancelOne(harness.store, holder.id, null)
+      await cancelOne(harness.store, jobs[1]?.id ?? holder.id, null)
       assert.deepEqual(await harness.enqueue(jobs, id), first, 'with both keys free')
       await isFree(harness, WHILE_UNFINISHED, 'the repeat took no key')
       assert.deepEqual(await harness.enqueue(jobs, id), first, 'with a new holder')

@@ -1,12 +1,14 @@
 /** Administration in memory. Lists and bulk changes look at every job behind the cursor, up to `maxScan` in order of id. */
 import type { JobId } from '../../job/ids.ts'
 import { isFinal, isWaiting } from '../../job/states.ts'
+import { countOutcomes } from '../changes.ts'
 import { groupOf, mergeGroups } from '../dead-groups.ts'
 import type {
   Admin,
-  BulkAction,
   ChangeAnswer,
+  ChangeOutcome,
   DeadGroupPage,
+  JobChange,
   JobEdit,
   JobFilter,
   JobPage,
@@ -32,17 +34,7 @@ export function memoryAdmin(state: MemoryState, step: Guard): Admin {
         state.shelves.queue(queue).paused = paused
         state.hint({ type: paused ? 'paused' : 'ready', queue })
       }),
-    cancel: (id, reason) =>
-      step(() => {
-        const entry = state.shelves.jobs.get(id)
-        return entry === undefined ? 'missing' : cancel(state, entry, reason)
-      }),
-    change: (filter, action, limit, after) => step(() => change(state, filter, action, limit, after)),
-    edit: (id, edit) =>
-      step(() => {
-        const entry = state.shelves.jobs.get(id)
-        return entry === undefined ? 'missing' : editWaiting(state, entry, edit)
-      }),
+    change: (filter, wanted, limit, after) => step(() => change(state, filter, wanted, limit, after)),
     deadGroups: (filter, limit, after) => step(() => deadGroups(state, filter, limit, after)),
   }
 }
@@ -129,11 +121,7 @@ function statusOf(state: MemoryState, queue: string): QueueStatus {
   return { queue, paused, counts: { ...counts }, oldestReadyAt }
 }
 
-function cancel(
-  state: MemoryState,
-  entry: Entry,
-  reason: string | null,
-): 'cancelled' | 'requested' | 'heard' | 'final' {
+function cancel(state: MemoryState, entry: Entry, reason: string | null): ChangeOutcome {
   if (isFinal(entry.state)) return 'final'
   if (isWaiting(entry.state)) {
     state.finish(entry, 'cancelled', { reason })
@@ -148,47 +136,49 @@ function cancel(
 function change(
   state: MemoryState,
   filter: JobFilter,
-  action: BulkAction,
+  wanted: JobChange,
   limit: number,
   after: JobId | null,
 ): ChangeAnswer {
   const { chosen, ...page } = pageOf(state, { filter, order: 'up', after, limit })
-  const changed = chosen.filter((entry) => apply(state, entry, action)).length
-  return { changed, skipped: chosen.length - changed, ...page }
+  return { outcomes: countOutcomes(chosen.map((entry) => apply(state, entry, wanted))), ...page }
 }
 
-function apply(state: MemoryState, entry: Entry, action: BulkAction): boolean {
-  switch (action.type) {
+function apply(state: MemoryState, entry: Entry, wanted: JobChange): ChangeOutcome {
+  switch (wanted.type) {
     case 'cancel':
-      return cancel(state, entry, action.reason) !== 'final'
+      return cancel(state, entry, wanted.reason)
     case 'discard':
-      if (!isFinal(entry.state)) return false
+      if (!isFinal(entry.state)) return 'not_final'
       state.shelves.forget(entry)
-      return true
+      return 'discarded'
     case 'replay':
-      return entry.state === 'dead' && replay(state, entry, action.payload ?? entry.job.payload)
+      return replay(state, entry, wanted.payload ?? entry.job.payload)
+    case 'edit':
+      return edit(state, entry, wanted)
   }
 }
 
-function replay(state: MemoryState, entry: Entry, payload: string): boolean {
+function replay(state: MemoryState, entry: Entry, payload: string): ChangeOutcome {
+  if (entry.state !== 'dead') return 'not_dead'
   const { unique } = entry.job
   const now = state.now()
   if (unique !== null) {
     const holder = state.keys.holderOf(unique.key, now)
-    if (holder !== undefined && holder !== entry.job.id) return false
+    if (holder !== undefined && holder !== entry.job.id) return 'key_held'
     state.keys.take(unique, entry.job.id, now)
   }
   entry.attempt = 0
   entry.crashes = 0
   state.reschedule(entry, now, { ...entry.job, payload })
   entry.end = null
-  return true
+  return 'replayed'
 }
 
-function editWaiting(state: MemoryState, entry: Entry, edit: JobEdit): 'edited' | 'running' | 'final' {
+function edit(state: MemoryState, entry: Entry, wanted: JobEdit): ChangeOutcome {
   if (isFinal(entry.state)) return 'final'
   if (!isWaiting(entry.state)) return 'running'
-  const { payload = entry.job.payload, rank = {}, due } = edit
+  const { payload = entry.job.payload, rank = {}, due } = wanted
   const dueAt = due === undefined ? entry.dueAt : state.dueAt(due)
   state.reschedule(entry, dueAt, { ...entry.job, payload, ...rank })
   return 'edited'

@@ -1,4 +1,4 @@
-/** The core of the contract in memory: enqueue, cycle, heartbeat, report. */
+/** The core of the contract in memory: enqueue, cycle, heartbeat. */
 import { HoldfastError } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
@@ -21,6 +21,7 @@ import {
   type SettleAnswer,
   type SettleRequest,
 } from '../store.ts'
+import { refuseTransaction } from '../no-transactions.ts'
 import { checkSettles } from '../settle-check.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
@@ -28,6 +29,7 @@ import type { MemoryState } from './state.ts'
 // ── enqueue ──────────────────────────────────────────────────────────────────
 
 export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswer[] {
+  refuseTransaction('memory', flush)
   const remembered = state.flushes.get(flush.id)
   if (remembered !== undefined) return remembered.answers ?? flush.jobs.map(insertedAnswer)
   refuse(state, flush)
@@ -41,7 +43,7 @@ export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswe
   return answers
 }
 
-/** Before anything is written: a flush happens wholly or not at all. */
+/** Checks a flush before anything is written, because it happens as a whole or not at all. */
 function refuse(state: MemoryState, { jobs }: Flush): void {
   if (jobs.length > MAX_BATCH)
     throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
@@ -83,7 +85,7 @@ function insertUnique(state: MemoryState, job: NewJob): EnqueueAnswer {
     state.reschedule(holder, dueAt)
     return { id: holderId, outcome: 'rescheduled' }
   }
-  // The holder keeps its id and when it was created. Everything else is the new job's, which nobody has tried yet.
+  // The holder keeps its id and its creation time. Everything else is the new job's, without attempts.
   state.keys.take(unique, holderId, state.now())
   state.replace(holder, dueAt, { ...job, id: holderId })
   return { id: holderId, outcome: 'replaced' }
@@ -115,10 +117,18 @@ function hintAbout(state: MemoryState, jobs: readonly NewJob[]): void {
 
 export function cycle(state: MemoryState, request: CycleRequest): CycleAnswer {
   checkSettles(request.settle)
+  if (request.reports !== undefined) for (const one of request.reports) report(state, request.worker, one)
   const settled = request.settle.map((one) => settle(state, request.worker, one))
   const alive = state.leases.workers.has(request.worker)
   const leases = alive && request.claim !== null ? claim(state, request.worker, request.claim) : []
   return { alive, settled, leases }
+}
+
+function report(state: MemoryState, worker: WorkerId, { token, position, progress, log }: Report): void {
+  const entry = state.leases.openAt(worker, token, position)
+  if (entry === 'already' || entry === 'lost') return
+  const before = entry.said ?? { progress: null, log: [] }
+  entry.said = { progress: progress ?? before.progress, log: [...before.log, ...log].slice(-MAX_LOG_LINES) }
 }
 
 function settle(state: MemoryState, worker: WorkerId, request: SettleRequest): SettleAnswer {
@@ -164,7 +174,7 @@ function grant(state: MemoryState, worker: WorkerId, queue: string, batch: reado
   return { token, queue, claimedAt, jobs: batch.map(claimedJob) }
 }
 
-// ── heartbeat and report ─────────────────────────────────────────────────────
+// ── heartbeat ─────────────────────────────────────────────────────
 
 export function heartbeat(state: MemoryState, request: HeartbeatRequest): HeartbeatAnswer {
   const worker = state.leases.workers.get(request.worker)
@@ -194,13 +204,4 @@ export function heartbeat(state: MemoryState, request: HeartbeatRequest): Heartb
   )
   const paused = [...state.shelves.queues].filter(([, shelf]) => shelf.paused).map(([queue]) => queue)
   return { alive: true, tokens: leases.map((lease) => lease.token), cancelled, paused }
-}
-
-export function report(state: MemoryState, worker: WorkerId, reports: readonly Report[]): void {
-  for (const { token, position, progress, log } of reports) {
-    const entry = state.leases.openAt(worker, token, position)
-    if (entry === 'already' || entry === 'lost') continue
-    const before = entry.said ?? { progress: null, log: [] }
-    entry.said = { progress: progress ?? before.progress, log: [...before.log, ...log].slice(-MAX_LOG_LINES) }
-  }
 }

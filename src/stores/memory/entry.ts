@@ -22,13 +22,13 @@ export interface Ending {
   readonly resultDropped: boolean
   readonly runMs: number
   readonly reason: string | null
-  /** Who settled it; null for one that no worker had. */
+  /** The worker that settled it; null if none did. */
   readonly worker: WorkerId | null
 }
 
 /**
- * Small on purpose: with a million of them waiting, the garbage collector's work is what they cost. Hence what few jobs
- * have, or only finished ones, is apart, and the rank is worked out when it is asked for.
+ * Small on purpose: with a million jobs waiting, most of their cost is garbage collection. So fields that few jobs have, or
+ * only finished ones, are apart, and the rank is computed when needed.
  */
 export interface Entry {
   /** Replaced as a whole when a unique key's conflict rule says so. */
@@ -43,9 +43,9 @@ export interface Entry {
   lease: LeaseEntry | null
   position: number
   cancel: { readonly reason: string | null; readonly heard: boolean } | null
-  /** Null until one leaves a record. */
+  /** Null until an attempt leaves a record. */
   attempts: readonly AttemptRecord[] | null
-  /** What its handlers said. */
+  /** Progress and log lines of its handlers. */
   said: { readonly progress: Progress | null; readonly log: readonly JobLogLine[] } | null
   /** Present once it is final. */
   end: Ending | null
@@ -134,7 +134,7 @@ export function recordOf(entry: Entry): JobRecord {
   }
 }
 
-/** Forgets what the job went through: it has another input now. Only for a job that is off its shelf. */
+/** Resets a job that gets another input. Only for a job that is off its shelf. */
 export function startOver(entry: Entry): void {
   entry.attempt = 0
   entry.crashes = 0
@@ -143,7 +143,7 @@ export function startOver(entry: Entry): void {
   entry.said = null
 }
 
-/** The newest of them stay. */
+/** Keeps the newest records. */
 export function remember(entry: Entry, record: AttemptRecord, keep: number): void {
   entry.attempts = keep > 0 ? [...(entry.attempts ?? []), record].slice(-keep) : null
 }

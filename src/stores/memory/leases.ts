@@ -5,7 +5,7 @@ import type { Entry, LeaseEntry } from './entry.ts'
 interface WorkerEntry {
   leaseMs: number
   expiresAt: number
-  /** How many of its open jobs can be running, as it promised; null if it promised nothing. */
+  /** Maximum number of its open jobs that can be running, as it promised; null if it promised nothing. */
   atOnce: number | null
   /** Greatest number of a heartbeat so far. */
   nth: number
@@ -15,7 +15,7 @@ export class Leases {
   readonly workers = new Map<WorkerId, WorkerEntry>()
   readonly #leases = new Map<Token, LeaseEntry>()
   /**
-   * Tokens that were taken away from their worker, kept for good: they are rare, and a lease that is gone for any other
+   * Tokens that were taken away from their worker. Never forgotten, because they are rare. A lease that is gone for any other
    * reason was settled to its end.
    */
   readonly #revoked = new Set<Token>()
@@ -25,7 +25,7 @@ export class Leases {
     return this.#leases.get(token)
   }
 
-  /** The job that stands open at a position of the worker's lease, or why there is none. */
+  /** The job that is open at a position of the worker's lease, or why there is none. */
   openAt(worker: WorkerId, token: Token, position: number): Entry | 'already' | 'lost' {
     const lease = this.#leases.get(token)
     if (lease === undefined) {
@@ -37,7 +37,7 @@ export class Leases {
     return entry === undefined ? 'lost' : (entry ?? 'already')
   }
 
-  /** Puts claimed jobs under a new token, which is greater than all before it. */
+  /** Puts claimed jobs under a new token, greater than all earlier ones. */
   grant(worker: WorkerId, entries: readonly Entry[], nowMs: number): LeaseEntry {
     const token = ++this.#lastToken as Token
     const lease: LeaseEntry = { token, worker, claimedAt: nowMs, open: [...entries], left: entries.length }
@@ -49,7 +49,7 @@ export class Leases {
     return lease
   }
 
-  /** Takes one position out; the lease ends with its last one. */
+  /** Ends one position, and the lease with its last one. */
   close(entry: Entry): void {
     const { lease } = entry
     if (lease === null || lease.open[entry.position] !== entry)

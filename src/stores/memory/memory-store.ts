@@ -1,13 +1,13 @@
 /**
- * The in-memory store: everything in this process, gone with it. It is for tests and development, and it is the model:
- * small enough to be read at one sitting, and what every other store must behave like.
+ * The in-memory store, for tests and development. Everything is lost when the process ends. It is also the model: small enough
+ * to read in one sitting, and every other store must behave like it.
  */
 import { HoldfastError } from '../../errors.ts'
 import { systemClock, type Clock } from '../../std/clock.ts'
 import { systemRandom, type Random } from '../../std/random.ts'
 import type { Store } from '../store.ts'
 import { memoryAdmin } from './admin.ts'
-import { cycle, enqueue, heartbeat, report } from './core.ts'
+import { cycle, enqueue, heartbeat } from './core.ts'
 import { memoryNotes } from './notes.ts'
 import { memorySchedules } from './schedules.ts'
 import { MemoryState } from './state.ts'
@@ -18,7 +18,7 @@ export interface MemoryStoreOptions {
   readonly clock?: Pick<Clock, 'now'>
   /** Spreads out the retries of jobs whose worker was lost. @default the system's randomness */
   readonly random?: Random
-  /** The most finished jobs kept of each final state, whatever the retention says. @default 100,000 */
+  /** Maximum number of jobs kept in each final state, regardless of the retention. @default 100,000 */
   readonly maxFinished?: number
 }
 
@@ -27,7 +27,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return storeOn(new MemoryState({ clock, random, maxFinished }))
 }
 
-/** The store on a state that the caller made: for tests that watch each move. */
+/** For tests that watch each move: the store on a state that the caller made. */
 export function storeOn(state: MemoryState): Store {
   let closed = false
 
@@ -56,10 +56,9 @@ export function storeOn(state: MemoryState): Store {
     retire: (worker) => step(() => void state.leases.workers.delete(worker)),
     cycle: (request) => step(() => cycle(state, request)),
     heartbeat: (request) => step(() => heartbeat(state, request)),
-    report: (worker, reports) => step(() => report(state, worker, reports)),
     subscribe: (listener) =>
       step(() => {
-        // A wrapper of its own: one function subscribed twice is two subscriptions.
+        // Wrapped, because a function that is subscribed twice is two subscriptions.
         const own: typeof listener = (hint) => listener(hint)
         state.listeners.add(own)
         return async () => void state.listeners.delete(own)

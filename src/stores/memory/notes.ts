@@ -11,7 +11,7 @@ interface StoredNote {
 export function memoryNotes(state: MemoryState, step: Guard): Notes {
   const kinds = new Map<string, Map<string, StoredNote>>()
 
-  /** Those of a kind that are not gone by now. */
+  /** The notes of a kind that have not expired. */
   const notesOf = (kind: string): Map<string, StoredNote> => {
     const notes = kinds.get(kind) ?? new Map<string, StoredNote>()
     kinds.set(kind, notes)
@@ -23,10 +23,11 @@ export function memoryNotes(state: MemoryState, step: Guard): Notes {
   return {
     put: (kind, id, text, ttlMs) =>
       step(() => {
+        if (text === null) return notesOf(kind).delete(id)
         const untilMs = ttlMs === null ? Infinity : state.now() + ttlMs
         notesOf(kind).set(id, { text, untilMs })
+        return true
       }),
-    remove: (kind, id) => step(() => notesOf(kind).delete(id)),
     list: (kind) =>
       step(() =>
         [...notesOf(kind)].map(([id, { text }]) => ({ id, text })).sort((a, b) => (a.id < b.id ? -1 : 1)),

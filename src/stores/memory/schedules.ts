@@ -1,4 +1,4 @@
-/** Schedules in memory: the last slot fired is the only truth, and it moves together with the job it fired. */
+/** Schedules in memory. A tick's job is written in the same step that moves the schedule on. */
 import type { StoredSchedule, Schedules } from '../store.ts'
 import { enqueue } from './core.ts'
 import type { MemoryState } from './state.ts'
@@ -8,31 +8,29 @@ import type { FlushId } from '../../job/ids.ts'
 export function memorySchedules(state: MemoryState, step: Guard): Schedules {
   const schedules = new Map<string, StoredSchedule>()
   return {
-    put: (schedule) =>
-      step(
-        () =>
-          void schedules.set(schedule.id, {
-            ...schedule,
-            lastSlot: schedules.get(schedule.id)?.lastSlot ?? null,
-          }),
-      ),
-    remove: (id) => step(() => schedules.delete(id)),
+    put: (id, schedule) =>
+      step(() => {
+        if (schedule === null) return schedules.delete(id)
+        const { spec, nextTick } = schedule
+        schedules.set(id, { id, spec, nextTick, lastTick: schedules.get(id)?.lastTick ?? null })
+        return true
+      }),
     list: () => step(() => ({ now: state.now(), schedules: [...schedules.values()] })),
-    fire: (id, slot, nextSlot, job) =>
+    fire: (id, tick, nextTick, job) =>
       step(() => {
         const schedule = schedules.get(id)
         if (schedule === undefined) return 'missing'
-        if (isFired(schedule, slot, state.now())) return 'already'
-        schedules.set(id, { ...schedule, lastSlot: slot, nextSlot })
-        // The job's own id serves as the flush: this step can happen once only.
+        if (isFired(schedule, tick, state.now())) return 'already'
+        schedules.set(id, { ...schedule, lastTick: tick, nextTick })
+        // The job's own id serves as the flush id, because this step happens only once.
         enqueue(state, { id: job.id as string as FlushId, jobs: [job] })
         return 'fired'
       }),
   }
 }
 
-/** A last slot in the future was fired before the clock was put back: it stands for itself alone. */
-function isFired({ lastSlot }: StoredSchedule, slot: number, now: number): boolean {
-  if (lastSlot === null || slot > lastSlot) return false
-  return slot === lastSlot || lastSlot <= now
+/** If the last tick is in the future, the clock has been set back since; it then blocks only itself. */
+function isFired({ lastTick }: StoredSchedule, tick: number, now: number): boolean {
+  if (lastTick === null || tick > lastTick) return false
+  return tick === lastTick || lastTick <= now
 }

@@ -1,7 +1,7 @@
 /**
- * Where the jobs stand. Each state has a shelf of its own, sorted the way it is taken from; a job is on exactly one,
- * and `take` and `put` are the only way from one to the next: they refuse illegal moves, keep the counts, and free the
- * unique key of a job whose new state no longer holds it, all in the same step.
+ * Where the jobs are. Each state has its own shelf, sorted in the order in which jobs leave it, and each job is on one shelf.
+ * Only `take` and `put` move a job to another shelf. They refuse illegal moves, keep the counts, and free the unique key of a
+ * job whose new state no longer holds it, all in one step.
  */
 import {
   isFinal,
@@ -19,12 +19,12 @@ import type { UniqueKeys } from './unique-keys.ts'
 export interface QueueShelf {
   paused: boolean
   readonly ready: SortedList<Entry>
-  /** Ready jobs that lost a worker before: they are claimed one at a time, so they stand apart. */
+  /** Ready jobs that have lost a worker. Apart, because they are claimed one at a time. */
   readonly suspects: SortedList<Entry>
   readonly counts: Record<JobState, number>
 }
 
-/** Told of each move as it happens; `from` is null at birth, `to` is null when the job is forgotten. */
+/** Called on each move. `from` is null for a new job, `to` is null for one that is deleted. */
 export type OnMove = (entry: Readonly<Entry>, from: StoredState | null, to: StoredState | null) => void
 
 export class Shelves {
@@ -80,7 +80,7 @@ export class Shelves {
     this.#onMove?.(entry, from, to)
   }
 
-  /** A claim took the job from the front of its shelf already. */
+  /** For a claim, which has taken the job from the front of its shelf. */
   moveTakenToRunning(entry: Entry, shelf: QueueShelf): void {
     shelf.counts.ready--
     shelf.counts.running++
@@ -96,7 +96,7 @@ export class Shelves {
     this.#gone(entry)
   }
 
-  /** The same for the one that finished first, which needs no looking up. */
+  /** The same for the job that finished first, without a lookup. */
   forgetOldest(state: FinalState): void {
     const entry = this.finished[state].takeFirst()
     if (entry === undefined) return

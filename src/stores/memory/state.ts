@@ -1,12 +1,12 @@
 /**
- * All that the in-memory store knows, and the few moves that its methods are made of. Everything runs between two
- * awaits, which is what makes each method one atomic step.
+ * The state of the in-memory store, and the moves that its methods consist of. Each runs between two awaits, which makes each
+ * method one atomic step.
  */
 import { crashOutcome, crashRecord, type CrashOutcome } from '../../job/crash.ts'
 import type { AttemptError } from '../../job/failure.ts'
 import type { FlushId, WorkerId } from '../../job/ids.ts'
 import type { Due, NewJob } from '../../job/record.ts'
-import type { Settlement } from '../../job/settlement.ts'
+import { comesBack, type Settlement } from '../../job/settlement.ts'
 import type { FinalState } from '../../job/states.ts'
 import { assertNever } from '../../std/never.ts'
 import type { Clock } from '../../std/clock.ts'
@@ -17,7 +17,7 @@ import { Leases } from './leases.ts'
 import { Shelves, type OnMove } from './shelves.ts'
 import { UniqueKeys } from './unique-keys.ts'
 
-/** A repeated flush is answered from here; null stands for "all inserted", which is nearly always. */
+/** Answer for a repeat of the flush. Null means that all jobs were inserted, which is the common case. */
 interface FlushMemory {
   readonly at: number
   readonly answers: readonly EnqueueAnswer[] | null
@@ -57,7 +57,7 @@ export class MemoryState {
     return this.clock.now()
   }
 
-  /** Told after the step that gave rise to it: a listener never sees, nor disturbs, half of one. */
+  /** Sent after the step, so that listeners never see half of one. */
   hint(hint: WakeUp): void {
     if (this.listeners.size > 0) this.#hints.push(hint)
   }
@@ -74,7 +74,7 @@ export class MemoryState {
     return 'inMs' in due ? now + due.inMs : Math.max(due.atMs, now)
   }
 
-  /** Writes what an attempt came to, and ends its place in the lease. */
+  /** Writes a settlement, and ends the job's position in its lease. */
   settle(entry: Entry, settlement: Settlement, by: { worker: WorkerId; runMs: number }): void {
     this.leases.close(entry)
     if (entry.cancel !== null && comesBack(settlement))
@@ -107,7 +107,7 @@ export class MemoryState {
     }
   }
 
-  /** Ready again where it stood; the attempt is handed back. */
+  /** Makes the job ready in its old place, and hands its attempt back. */
   release(entry: Entry): void {
     if (entry.cancel !== null) return this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
     entry.attempt--
@@ -124,20 +124,20 @@ export class MemoryState {
     this.hint({ type: 'due', inMs: delayMs })
   }
 
-  /** Moves a waiting (or replayed) job to another due time, and makes it another job where one is given. */
+  /** Moves a waiting (or replayed) job to another due time, and replaces its facts if others are given. */
   reschedule(entry: Entry, dueAt: number, job: NewJob = entry.job): void {
     this.shelves.take(entry)
     this.#putBack(entry, dueAt, job)
   }
 
-  /** The same, for a job that nobody has tried yet. */
+  /** The same, for a new job that takes the place of this one: without attempts. */
   replace(entry: Entry, dueAt: number, job: NewJob): void {
     this.shelves.take(entry)
     startOver(entry)
     this.#putBack(entry, dueAt, job)
   }
 
-  /** Only for a job that is off its old shelf: queue, rank and due time say where it stands. */
+  /** Only for a job that is off its old shelf, because queue, rank and due time say where it is. */
   #putBack(entry: Entry, dueAt: number, job: NewJob): void {
     entry.job = job
     entry.dueAt = dueAt
@@ -160,7 +160,7 @@ export class MemoryState {
     if (this.shelves.finished[to].size > this.maxFinished) this.shelves.forgetOldest(to)
   }
 
-  /** A worker was lost with this job. Its lease is revoked already. */
+  /** For a job whose worker was lost and whose lease is already revoked. */
   crashed(entry: Entry, { worker, claimedAt }: LeaseEntry, mayHaveRun: boolean): CrashOutcome {
     const { attempt, cancel } = entry
     const { maxCrashes } = entry.job
@@ -185,16 +185,11 @@ export class MemoryState {
   }
 }
 
-/** Whether the job would wait for another attempt. */
-function comesBack(settlement: Settlement): boolean {
-  return settlement.type !== 'completed' && settlement.type !== 'dead' && settlement.type !== 'cancelled'
-}
-
-/** What a listener throws is its own affair. */
+/** Ignores a listener's errors: the step has happened. */
 function tell(listener: (hint: WakeUp) => void, hint: WakeUp): void {
   try {
     listener(hint)
   } catch {
-    // A hint is best effort, and the step it tells of has happened.
+    // Hints are best effort.
   }
 }

@@ -1,4 +1,4 @@
-/** Who holds which unique key. A key lives with its holder's state, so that no finished job ever blocks a new one. */
+/** Which job holds which unique key. A key depends on its holder's state, so that no finished job blocks a new one. */
 import type { UniqueClaim } from '../../job/unique.ts'
 import type { JobId } from '../../job/ids.ts'
 import { isFinal, isWaiting } from '../../job/states.ts'
@@ -6,7 +6,7 @@ import type { Entry } from './entry.ts'
 
 interface Holder {
   readonly id: JobId
-  /** Set where the key is held for a time, whatever becomes of the job. */
+  /** Set if the key is held for a time, regardless of the job's state. */
   readonly untilMs: number | null
 }
 

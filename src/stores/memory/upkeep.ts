@@ -10,7 +10,7 @@ interface Leadership {
   leader: { readonly id: WorkerId; readonly untilMs: number } | null
 }
 
-/** Defined once for all facets: every method of a closed store rejects. */
+/** Rejects if the store is closed. */
 export type Guard = <T>(step: () => T) => Promise<T>
 
 export function memoryUpkeep(state: MemoryState, step: Guard): Upkeep {
@@ -25,11 +25,7 @@ export function memoryUpkeep(state: MemoryState, step: Guard): Upkeep {
         const { leader } = leadership
         if (leader !== null && leader.id !== candidate && leader.untilMs > now) return false
         leadership.leader = { id: candidate, untilMs: now + ttlMs }
-        return true
-      }),
-    resign: (candidate) =>
-      step(() => {
-        if (leadership.leader?.id === candidate) leadership.leader = null
+        return ttlMs > 0
       }),
   }
 }
@@ -60,10 +56,10 @@ function rescue(state: MemoryState, limit: number): RescueAnswer {
     const open = state.leases.revoke(lease)
     for (const [before, entry] of open.entries())
       jobs.push(crashed(state, entry, lease, mayHaveRun(before, atOnce)))
-    // Its next lease, which a later call may take, stands behind this one.
+    // The jobs of its next lease, which a later call may take, come after these.
     if (worker !== undefined && atOnce !== null) worker.atOnce = Math.max(0, atOnce - open.length)
   }
-  // A worker goes only when no lease is left of it, so that a bounded rescue never leaves one behind.
+  // Keep a worker until none of its leases is left, so that a bounded rescue never leaves one behind.
   const workers = [...state.leases.workers]
     .filter(([id, worker]) => worker.expiresAt <= now && state.leases.of(id).length === 0)
     .map(([id]) => id)

@@ -5,10 +5,11 @@ import { checkCursor } from '../cursor.ts'
 import { groupOf, mergeGroups } from '../dead-groups.ts'
 import type {
   Admin,
-  BulkAction,
   ChangeAnswer,
+  ChangeCounts,
   DeadGroup,
   DeadGroupPage,
+  JobChange,
   JobEdit,
   JobFilter,
   QueueStatus,
@@ -49,30 +50,7 @@ export function sqlAdmin(executor: Executor, statements: Statements): Admin {
     async setPaused(queue, paused) {
       await executor.query(statements.setPaused, [queue, paused])
     },
-    async cancel(id, reason) {
-      if (!isUuid(id)) return 'missing'
-      type Outcome = Awaited<ReturnType<Admin['cancel']>>
-      const [row] = await executor.query<{ outcome: Outcome }>(statements.cancel, [id, reason])
-      return row?.outcome ?? 'missing'
-    },
-    async change(filter, action, limit, after): Promise<ChangeAnswer> {
-      const { rows, next, looked } = await scan(parts, filter, { limit, after, newestFirst: false })
-      if (rows.length === 0) return { changed: 0, skipped: 0, next, looked }
-      const ids = uuidArray(rows.map(({ id }) => id))
-      const [row] = await executor.query<{ changed: number }>(statements.change, [
-        ids,
-        filter.states === undefined ? null : textArray(filter.states),
-        ...actionValues(action),
-      ])
-      const changed = row?.changed ?? 0
-      return { changed, skipped: rows.length - changed, next, looked }
-    },
-    async edit(id, edit) {
-      if (!isUuid(id)) return 'missing'
-      type Outcome = Awaited<ReturnType<Admin['edit']>>
-      const [row] = await executor.query<{ outcome: Outcome }>(statements.edit, [id, ...editValues(edit)])
-      return row?.outcome ?? 'missing'
-    },
+    change: (filter, wanted, limit, after) => change(parts, { filter, limit, after }, wanted),
     deadGroups: (filter, limit, after) => deadGroups(parts, filter, limit, after),
   }
 }
@@ -83,7 +61,9 @@ interface DeadGroupRow {
   readonly dead_group: DeadGroup | null
 }
 
-/** Dead letters that one call of deadGroups looks at. */
+/** Maximum number of named jobs that one call changes without a search. */
+const NAMED_AT_ONCE = 50
+/** Maximum number of dead letters that one call of deadGroups examines. */
 const GROUPS_BUDGET = 10_000
 
 async function deadGroups(
@@ -113,14 +93,74 @@ async function deadGroups(
   return { groups, next: unread === null ? null : neighbour(unread, -1n), looked: rows[0]?.looked ?? 0 }
 }
 
-/** As holdfast.change takes them: the action, the reason and the payload. */
-function actionValues(action: BulkAction): SqlValue[] {
-  const reason = action.type === 'cancel' ? action.reason : null
-  const payload = action.type === 'replay' ? (action.payload ?? null) : null
-  return [action.type, reason, payload]
+interface ChangeRequest {
+  readonly filter: JobFilter
+  readonly limit: number
+  readonly after: JobId | null
 }
 
-/** As holdfast.edit takes them. */
+interface Chosen {
+  readonly ids: readonly JobId[]
+  readonly next: JobId | null
+  /** Null if the jobs were not searched for: then the outcomes tell how many there are. */
+  readonly looked: number | null
+}
+
+async function change(parts: ScanParts, request: ChangeRequest, wanted: JobChange): Promise<ChangeAnswer> {
+  const { ids, next, looked } = await choose(parts, request, wanted)
+  if (ids.length === 0) return { outcomes: {}, next, looked: looked ?? 0 }
+  const { states } = request.filter
+  const jobs = [uuidArray(ids), states === undefined ? null : textArray(states)]
+  const { statements, executor } = parts
+  const [row] =
+    wanted.type === 'edit'
+      ? await executor.query<ChangeRow>(statements.edit, [...jobs, ...editValues(wanted)])
+      : await executor.query<ChangeRow>(statements.change, [...jobs, ...changeValues(wanted)])
+  const outcomes = row?.outcomes ?? {}
+  const told = Object.values(outcomes).reduce((sum, count) => sum + count, 0)
+  return { outcomes: withRest(outcomes, wanted, ids.length - told), next, looked: looked ?? told }
+}
+
+interface ChangeRow {
+  readonly outcomes: ChangeCounts
+}
+
+/** Named jobs are not searched for if the statement tells which of them are missing. */
+async function choose(
+  parts: ScanParts,
+  { filter, limit, after }: ChangeRequest,
+  { type }: JobChange,
+): Promise<Chosen> {
+  const { ids, states: _states, ...rest } = filter
+  const isPlain = after === null && Object.values(rest).every((part) => part === undefined)
+  if (ids !== undefined && isPlain && (type === 'cancel' || type === 'edit')) {
+    const named = [...new Set(ids)].filter(isUuid)
+    if (named.length <= Math.min(limit, NAMED_AT_ONCE)) return { ids: named, next: null, looked: null }
+  }
+  const { rows, next, looked } = await scan(parts, filter, { limit, after, newestFirst: false })
+  return { ids: rows.map(({ id }) => id), next, looked }
+}
+
+/** Adds the jobs that a replay or discard did not count: their state does not allow it. */
+function withRest(outcomes: ChangeCounts, { type }: JobChange, rest: number): ChangeCounts {
+  if (type === 'discard') return withoutZeros({ discarded: outcomes.discarded ?? 0, not_final: rest })
+  return type === 'replay'
+    ? withoutZeros({ ...outcomes, not_dead: (outcomes.not_dead ?? 0) + rest })
+    : outcomes
+}
+
+function withoutZeros(counts: ChangeCounts): ChangeCounts {
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0))
+}
+
+/** As holdfast.change takes them: the action, the reason and the payload. */
+function changeValues(wanted: Exclude<JobChange, { readonly type: 'edit' }>): SqlValue[] {
+  const reason = wanted.type === 'cancel' ? wanted.reason : null
+  const payload = wanted.type === 'replay' ? (wanted.payload ?? null) : null
+  return [wanted.type, reason, payload]
+}
+
+/** As holdfast.edit_all takes them. */
 function editValues({ payload, rank, due }: JobEdit): SqlValue[] {
   return [
     payload ?? null,

@@ -4,7 +4,16 @@ import { freshDatabase, sharedPostgres, type Database } from '../../../test/supp
 import { until } from '../../../test/support/until.ts'
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
-import { COMPLETED, failure, newFlushId, newJob, newWorkerId, retry } from '../conformance/support.ts'
+import {
+  cancelOne,
+  changeJobs,
+  COMPLETED,
+  failure,
+  newFlushId,
+  newJob,
+  newWorkerId,
+  retry,
+} from '../conformance/support.ts'
 import type { Store } from '../store.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { Executor } from './executor.ts'
@@ -88,11 +97,11 @@ async function work(round: number): Promise<void> {
     )
     await store.cycle({ worker, settle: settle.slice(0, 9), claim: null })
     await store.cycle({ worker, settle: settle.slice(9), claim: null })
-    await store.admin.cancel(jobs[turn]!.id, null)
+    await cancelOne(store, jobs[turn]!.id, null)
     await store.upkeep.promote(50)
-    if (turn % 5 === 0) await store.admin.change({ states: ['dead'] }, { type: 'replay' }, 3, null)
+    if (turn % 5 === 0) await changeJobs(store, { states: ['dead'] }, { type: 'replay' }, 3, null)
     if (turn % 6 === 0)
-      await store.admin.change({ states: ['completed', 'cancelled'] }, { type: 'discard' }, 5, null)
+      await changeJobs(store, { states: ['completed', 'cancelled'] }, { type: 'discard' }, 5, null)
   }
   await executor.query({ name: 'compact', text: 'select holdfast.compact_counts(50, 0)' }, [])
 }

@@ -1,7 +1,15 @@
-/** Settle and claim: one round trip, and a second one only if something is not as it usually is. */
+/** Report, settle and claim: one round trip, and a second one only if something is not as it usually is. */
 import type { Token } from '../../job/ids.ts'
 import type { Clock } from '../../std/clock.ts'
-import type { ClaimRequest, CycleAnswer, CycleRequest, Lease, SettleRequest } from '../store.ts'
+import {
+  MAX_LOG_LINES,
+  type ClaimRequest,
+  type CycleAnswer,
+  type CycleRequest,
+  type Lease,
+  type Report,
+  type SettleRequest,
+} from '../store.ts'
 import type { Queryable, SqlValue } from './executor.ts'
 import { SUSPECTS_LANE, type Found, type Lanes, type Look } from './lanes.ts'
 import { intArray } from './literals.ts'
@@ -36,18 +44,20 @@ interface Claim {
 }
 
 export const NO_CLAIM: readonly SqlValue[] = [null, null, null, null, null]
+const NO_REPORTS: readonly Report[] = []
 
 /** How the claim says what it has seen; see holdfast.claim. */
 const EXTENTS: Readonly<Record<string, Found['extent']>> = { '.': 'all', '+': 'some' }
 
 export async function cycle(parts: CycleParts, request: CycleRequest): Promise<CycleAnswer> {
-  const { worker, settle, claim } = request
+  const { worker, settle, claim, reports = NO_REPORTS } = request
   const { lanes } = parts
   // What is released here must be found by the claim behind it, wherever it ranks.
   const released = settle.filter(({ settlement: { type } }) => type === 'release')
   if (claim !== null) lookBeside(parts, claim.queue)
   const look = claim === null ? null : lanes.look(claim.queue, claim.suspects, !lowerMarks(lanes, released))
-  const answer = await send(parts, worker, packSettles(settle), claim, look)
+  const first = { worker, settles: packSettles(settle), claim, reports }
+  const answer = await send(parts, first, look)
   const { alive, held } = answer
   const unknown = notFound(settle, held)
   const finished = unknown.length === 0 ? new Set<Token>() : await finishedOf(parts, unknown)
@@ -64,7 +74,8 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   const mustSweep = answer.extent === 'all' && look?.sweep === false && !parts.isSubscribed()
   if (claim !== null && leases.length === 0 && (mustSweep || isLost)) {
     const again = lanes.look(claim.queue, claim.suspects, mustSweep || !isKnown)
-    leases = leasesIn((await send(parts, worker, NO_SETTLES, claim, again)).claims, claim)
+    const second = { worker, settles: NO_SETTLES, claim, reports: NO_REPORTS }
+    leases = leasesIn((await send(parts, second, again)).claims, claim)
   }
   return { alive, settled, leases }
 }
@@ -79,21 +90,22 @@ function lowerMarks(lanes: Lanes, released: readonly SettleRequest[]): boolean {
   return true
 }
 
-async function send(
-  parts: CycleParts,
-  worker: string,
-  settles: readonly SqlValue[],
-  claim: ClaimRequest | null,
-  look: Look | null,
-): Promise<Answer> {
-  const { db, statements, lanes, clock } = parts
-  if (claim === null || look === null)
-    return readRows(await db.query(statements.cycle, [worker, ...settles, ...NO_CLAIM]))
+interface Call {
+  readonly worker: string
+  readonly settles: readonly SqlValue[]
+  readonly claim: ClaimRequest | null
+  readonly reports: readonly Report[]
+}
+
+async function send(parts: CycleParts, call: Call, look: Look | null): Promise<Answer> {
+  const { lanes, clock } = parts
+  const { claim } = call
+  if (claim === null || look === null) return query(parts, call, NO_CLAIM)
   const { queue, limit } = claim
   const wanted = [queue, limit, intArray(look.lanes), intArray(look.from), intArray(look.to)]
   const sentMs = clock.monotonicMs()
   try {
-    const answer = readRows(await db.query(statements.cycle, [worker, ...settles, ...wanted]))
+    const answer = await query(parts, call, wanted)
     const { claims, extent } = answer
     const last = claims.at(-1)
     if (last !== undefined) lanes.sawTime(last.claimedAt)
@@ -103,6 +115,22 @@ async function send(
     lanes.failed(queue, look, clock.monotonicMs() - sentMs)
     throw error
   }
+}
+
+async function query(
+  { db, statements }: CycleParts,
+  { worker, settles, reports }: Call,
+  claim: readonly SqlValue[],
+): Promise<Answer> {
+  const values = [worker, ...settles, ...claim]
+  if (reports.length === 0) return readRows(await db.query(statements.cycle, values))
+  values.push(packReports(reports), MAX_LOG_LINES)
+  return readRows(await db.query(statements.cycleWithReports, values))
+}
+
+/** As holdfast.report takes them. */
+function packReports(reports: readonly Report[]): string {
+  return JSON.stringify(reports.map(({ token, position, progress, log }) => [token, position, progress, log]))
 }
 
 /** The first row is the answer, the others are the payloads that it leaves out. */

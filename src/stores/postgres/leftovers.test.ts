@@ -3,7 +3,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { freshDatabase, sharedPostgres, type Database } from '../../../test/support/servers/database.ts'
 import { openSqlStore } from '../../../test/support/sql-stores.ts'
 import type { StoreUnderTest } from '../conformance/index.ts'
-import { DEAD, Harness, MINUTE_MS, settleRequest, uniqueWhile } from '../conformance/support.ts'
+import {
+  changeJobs,
+  DEAD,
+  editOne,
+  Harness,
+  MINUTE_MS,
+  settleRequest,
+  uniqueWhile,
+} from '../conformance/support.ts'
 import type { Executor } from './executor.ts'
 import { readNames, render, type Names } from './names.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
@@ -59,8 +67,8 @@ describe('nothing is left', () => {
   test('of a long payload that an edit or a replay made short', async () => {
     const job = await harness.put({ payload: LONG, queue: 'edited' })
     const { id } = await harness.finished(DEAD, { payload: LONG })
-    await harness.store.admin.edit(job.id, { payload: '"short"' })
-    await harness.store.admin.change({ ids: [id] }, { type: 'replay', payload: '"short"' }, 10, null)
+    await editOne(harness.store, job.id, { payload: '"short"' })
+    await changeJobs(harness.store, { ids: [id] }, { type: 'replay', payload: '"short"' }, 10, null)
     expect(await rowsIn('payload')).toBe(0)
   })
 

@@ -7,6 +7,8 @@ import { systemClock } from '../../std/clock.ts'
 import { seededRandom } from '../../std/random.ts'
 import type { StoreUnderTest } from '../conformance/index.ts'
 import {
+  cancelOne,
+  changeJobs,
   COMPLETED,
   Harness,
   MINUTE_MS,
@@ -97,7 +99,8 @@ describe('jobs that were claimed together', () => {
     const lease = await claimed(['0', LARGE, '2'])
     await complete(lease, [0, 1, 2])
     for (const [count, position] of [1, 0, 2].entries()) {
-      const { changed } = await harness.store.admin.change(
+      const { changed } = await changeJobs(
+        harness.store,
         { ids: [idOf(lease, position)] },
         { type: 'discard' },
         1,
@@ -154,7 +157,7 @@ describe('jobs that were claimed together', () => {
     }
     expect(await listed(), 'while they run').toEqual(byAge)
     for (const id of far) expect(await harness.record(id)).toMatchObject({ state: 'running' })
-    expect(await harness.store.admin.cancel(far[6]!, null)).toBe('requested')
+    expect(await cancelOne(harness.store, far[6]!, null)).toBe('requested')
     await complete(lease, [0, 1, 2, 3, 4, 5, 6])
     expect(await listed(), 'when they are completed').toEqual(byAge)
     for (const id of far) expect(await harness.record(id)).toMatchObject({ state: 'completed' })
@@ -199,7 +202,7 @@ describe('jobs that were claimed together', () => {
     const [before] = await harness.store.admin.queues()
     let changed = 0
     for (let after: JobId | null = null, pages = 0; pages < 200; pages++) {
-      const page = await harness.store.admin.change({ states: ['completed'] }, { type: 'discard' }, 9, after)
+      const page = await changeJobs(harness.store, { states: ['completed'] }, { type: 'discard' }, 9, after)
       changed += page.changed
       after = page.next
       if (page.next === null) break

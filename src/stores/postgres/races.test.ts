@@ -7,6 +7,7 @@ import { withDeadline } from '../../std/deadline.ts'
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
 import {
+  changeJobs,
   COMPLETED,
   newFlushId,
   newJob,
@@ -126,7 +127,7 @@ describe('the batch of a claim', () => {
     await settle(lease, 1, COMPLETED)
     await other.query('begin')
     await other.query('select holdfast.discard(array[$1::uuid], null)', [lease.jobs[0]!.id])
-    const discarded = store.admin.change({ ids: [lease.jobs[1]!.id] }, { type: 'discard' }, 1, null)
+    const discarded = changeJobs(store, { ids: [lease.jobs[1]!.id] }, { type: 'discard' }, 1, null)
     await waiting(1)
     await other.query('commit')
     expect(await discarded).toMatchObject({ changed: 1 })

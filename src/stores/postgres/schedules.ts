@@ -16,24 +16,23 @@ interface ScheduleRow {
 
 export function sqlSchedules(executor: Executor, statements: Statements): Schedules {
   return {
-    async put({ id, spec, nextSlot }) {
-      await executor.query(statements.putSchedule, [id, spec, nextSlot])
-    },
-    async remove(id) {
-      return (await executor.query(statements.removeSchedule, [id])).length > 0
+    async put(id, schedule) {
+      if (schedule === null) return (await executor.query(statements.removeSchedule, [id])).length > 0
+      await executor.query(statements.putSchedule, [id, schedule.spec, schedule.nextTick])
+      return true
     },
     async list() {
       const rows = await executor.query<ScheduleRow>(statements.schedules, [])
       const [first] = rows
       if (first === undefined)
         throw new HoldfastError('HF_STORE_CONTRACT', 'The schedules came without a time.')
-      const schedules = rows.flatMap(({ id, spec, next_tick: nextSlot, last_tick: lastSlot }) =>
-        id === null ? [] : [{ id, spec, nextSlot, lastSlot }],
+      const schedules = rows.flatMap(({ id, spec, next_tick: nextTick, last_tick: lastTick }) =>
+        id === null ? [] : [{ id, spec, nextTick, lastTick }],
       )
       return { now: first.now, schedules }
     },
-    async fire(id, slot, nextSlot, job) {
-      const values = [id, slot, nextSlot, keyedJob(job)]
+    async fire(id, tick, nextTick, job) {
+      const values = [id, tick, nextTick, keyedJob(job)]
       const [row] = await executor.query<{ outcome: 'fired' | 'already' | 'missing' }>(
         statements.fire,
         values,

@@ -7,7 +7,7 @@ import type { SqlValue } from './executor.ts'
 import { boolArray, intArray, textArray } from './literals.ts'
 import { packRecord } from './packed-jobs.ts'
 
-/** The leases that are still this worker's, with the positions that were settled before ('1'), if any of those asked was. */
+/** The leases that are still this worker's, with the positions settled before ('1') if the call asked for any of those. */
 export type Held = ReadonlyMap<Token, string | null>
 
 export const NO_SETTLES: readonly SqlValue[] = [null, null, null, null, null, null, null, null, null]
@@ -44,7 +44,7 @@ const MAX_INT = 2_147_483_647
 
 /** As holdfast.settle names them. */
 function kindOf({ settlement, forget }: SettleRequest): Exclude<Settlement['type'], 'confirm'> | 'forget' {
-  // A position that is settled is left alone whatever the kind; one that is open comes back.
+  // A settled position is never changed, and an open one must come back.
   if (settlement.type === 'confirm') return 'release'
   const ends = settlement.type === 'completed' || settlement.type === 'dead'
   return ends && forget === true ? 'forget' : settlement.type
@@ -55,14 +55,14 @@ function recordOf(request: SettleRequest): string | null {
   return record && kindOf(request) !== 'forget' ? packRecord(record, keepRecords) : null
 }
 
-/** In order of token, as locks are taken; each list by position. Of two settles of one position the first counts. */
+/** In order of token, in which locks are taken; each list by position. If a position is settled twice, the first one counts. */
 function byLease(requests: readonly SettleRequest[]): Map<Token, (SettleRequest | undefined)[]> {
   const leases = new Map<Token, (SettleRequest | undefined)[]>()
   for (const request of requests.toSorted((a, b) => a.token - b.token)) {
     const { token, position } = request
     let settles = leases.get(token)
     if (settles === undefined) leases.set(token, (settles = []))
-    // The answer tells which positions there are not.
+    // A position that does not exist is recognised by the answer.
     if (position >= 0 && position < MAX_POSITION) settles[position] ??= request
   }
   return leases
@@ -92,7 +92,7 @@ function detailOf(settlement: Settlement): string | null {
 }
 
 function delayOf(settlement: Settlement): number | null {
-  return settlement.type === 'retry' || settlement.type === 'snooze' ? Math.round(settlement.delayMs) : null
+  return 'delayMs' in settlement ? Math.round(settlement.delayMs) : null
 }
 
 /** Reads the text that holdfast.settle returns: `token`, or `token:done`, separated by commas. */
@@ -106,7 +106,7 @@ export function readHeld(text: string): Held {
   )
 }
 
-/** `finished` tells of the leases that were not found whether they had been settled to their end. */
+/** `finished`: those of the leases that were not found which had been settled to their end. */
 export function readSettled(
   requests: readonly SettleRequest[],
   held: Held,

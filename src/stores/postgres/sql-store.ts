@@ -5,7 +5,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
-import { MAX_LOG_LINES, type HeartbeatAnswer, type Store } from '../store.ts'
+import type { HeartbeatAnswer, Store } from '../store.ts'
 import { sqlAdmin } from './admin.ts'
 import { Counts } from './counts.ts'
 import { cycle } from './cycle.ts'
@@ -19,7 +19,7 @@ import { sqlNotes } from './notes.ts'
 import { sqlSchedules } from './schedules.ts'
 import { statementsFor } from './statements.ts'
 import { commit } from './tx/commit.ts'
-import { sqlTransactions } from './tx/transactions.ts'
+import { enqueueIn } from './tx/transactions.ts'
 import { sqlUpkeep } from './upkeep.ts'
 import { WakeUps } from './wake-ups.ts'
 
@@ -47,7 +47,6 @@ export function sqlStore(parts: SqlStoreParts): Store {
   const lanes = parts.lanes ?? new Lanes(clock)
   const counts = new Counts(executor, statements, clock)
   const admin = sqlAdmin(executor, statements)
-  const inTransactions = sqlTransactions(statements)
   const wakeUps = new WakeUps(executor, statements, lanes)
   const cycleParts = { db: executor, statements, lanes, clock, isSubscribed: () => wakeUps.isSubscribed }
   return {
@@ -59,7 +58,8 @@ export function sqlStore(parts: SqlStoreParts): Store {
     close: () => executor.close(),
     enqueue: (flush) => {
       counts.flushed()
-      return enqueue(executor, statements, flush)
+      const { tx } = flush
+      return tx === undefined ? enqueue(executor, statements, flush) : enqueueIn(tx, statements, flush)
     },
     async register(worker, leaseMs, atOnce) {
       await executor.query(statements.register, [worker, Math.round(leaseMs), atOnce ?? null])
@@ -75,10 +75,6 @@ export function sqlStore(parts: SqlStoreParts): Store {
       const [row] = await executor.query<HeartbeatRow>(statements.heartbeat, values)
       return readHeartbeat(row)
     },
-    async report(worker, reports) {
-      const rows = reports.map(({ token, position, progress, log }) => [token, position, progress, log])
-      await executor.query(statements.report, [worker, JSON.stringify(rows), MAX_LOG_LINES])
-    },
     subscribe: (listener) => wakeUps.subscribe(listener),
     upkeep: sqlUpkeep({ executor, statements, counts, random, clock }),
     schedules: sqlSchedules(executor, statements),
@@ -91,14 +87,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
         return queues
       },
     },
-    transactions: {
-      ...inTransactions,
-      enqueue: (tx, flush) => {
-        counts.flushed()
-        return inTransactions.enqueue(tx, flush)
-      },
-      commit: (request, write) => commit({ executor, statements }, request, write),
-    },
+    transactions: { commit: (request, write) => commit({ executor, statements }, request, write) },
   }
 }
 

@@ -18,12 +18,16 @@ const TEXTS = {
   cycle: `select holdfast.cycle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::bigint[],
     $6::text::integer[], $7::text::text[], $8::text::boolean[], $9::text::text[], $10::boolean, $11::text, $12::integer,
     $13::text::smallint[], $14::text::bigint[], $15::text::bigint[]) as answer`,
+  /** Apart, so that the many cycles without reports have no parameter for them. */
+  cycleWithReports: `select holdfast.cycle_with_reports($16::text::json, $17::integer, $1::uuid, $2::text::bigint[],
+    $3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::integer[], $7::text::text[], $8::text::boolean[],
+    $9::text::text[], $10::boolean, $11::text, $12::integer, $13::text::smallint[], $14::text::bigint[],
+    $15::text::bigint[]) as answer`,
   overlooked: `select ranks, took_ms as "tookMs", workers from holdfast.overlooked($1::text, $2::text::smallint[],
     $3::text::bigint[], $4::text::bigint[])`,
   wasFinished: 'select token, finished from holdfast.was_finished($1::text::bigint[])',
   heartbeat: `select * from holdfast.heartbeat($1::uuid, $2::text::bigint[], $3::text::json, $4::integer,
     $5::integer)`,
-  report: 'select holdfast.report($1::uuid, $2::text::json, $3::integer)',
   channel: 'select holdfast.channel() as channel',
   promote: 'select * from holdfast.promote($1::integer)',
   lockCrashed: 'select * from holdfast.lock_crashed($1::integer)',
@@ -37,7 +41,7 @@ const TEXTS = {
   dropPartition: 'select holdfast.drop_partition($1::text) as dropped',
   pruneBatchRest: `select holdfast.prune_batch_rest(holdfast.now_ms() - $1::bigint, $2::bigint, $3::integer) as last`,
   lead: 'select holdfast.lead($1::uuid, $2::bigint) as leads',
-  resign: 'delete from holdfast.leader where candidate = $1::uuid',
+  stepDown: 'delete from holdfast.leader where candidate = $1::uuid',
   putSchedule: `insert into holdfast.schedule (id, spec, next_tick) values ($1::text, $2::text, $3::bigint)
     on conflict (id) do update set spec = excluded.spec, next_tick = excluded.next_tick`,
   removeSchedule: 'delete from holdfast.schedule where id = $1::text returning id',
@@ -54,9 +58,9 @@ const TEXTS = {
   queues: 'select * from holdfast.queue_status order by queue',
   compactCounts: 'select compacted, block from holdfast.compact_counts($1::integer, $2::bigint)',
   setPaused: 'select holdfast.set_paused($1::text, $2::boolean)',
-  cancel: 'select holdfast.cancel($1::uuid, $2::text, null) as outcome',
-  change: `select holdfast.change($1::text::uuid[], $2::text::text[], $3::text, $4::text, $5::text) as changed`,
-  edit: 'select holdfast.edit($1::uuid, $2::text, $3::smallint, $4::bigint, $5::bigint, $6::bigint) as outcome',
+  change: `select holdfast.change($1::text::uuid[], $2::text::text[], $3::text, $4::text, $5::text) as outcomes`,
+  edit: `select holdfast.edit_all($1::text::uuid[], $2::text::text[], $3::text, $4::smallint, $5::bigint, $6::bigint,
+    $7::bigint) as outcomes`,
   putNote: `insert into holdfast.note (kind, id, text, until)
     values ($1::text, $2::text, $3::text, holdfast.now_ms() + $4::bigint)
     on conflict (kind, id) do update set text = excluded.text, until = excluded.until`,
@@ -82,10 +86,10 @@ const URGENT: ReadonlySet<string> = new Set<keyof typeof TEXTS>([
   'overlooked',
   'wasFinished',
   'heartbeat',
-  'report',
+  'cycleWithReports',
   'channel',
   'lead',
-  'resign',
+  'stepDown',
 ])
 const URGENT_MS = 3_000
 

@@ -8,7 +8,7 @@ import { freshDatabase, sharedPostgres, type Database } from '../../../test/supp
 import { until } from '../../../test/support/until.ts'
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
-import { newFlushId, newJob, uniqueWhile } from '../conformance/support.ts'
+import { cancelOne, newFlushId, newJob, uniqueWhile } from '../conformance/support.ts'
 import type { Store } from '../store.ts'
 import { readNames } from './names.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
@@ -56,6 +56,6 @@ test.for(['replace', 'reschedule', 'ignore'] as const)(
     await claim.query('commit')
     expect(await answer).toEqual([{ id: second.id, outcome: 'inserted' }])
     expect(await store.admin.get(second.id)).toMatchObject({ state: 'ready', payload: '"new"' })
-    await store.admin.cancel(second.id, null)
+    await cancelOne(store, second.id, null)
   },
 )

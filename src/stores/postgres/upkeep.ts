@@ -75,11 +75,12 @@ export function sqlUpkeep(parts: UpkeepParts): Upkeep {
       return { pruned: dropped + (row?.pruned ?? 0) }
     },
     async lead(candidate, ttlMs) {
+      if (ttlMs <= 0) {
+        await executor.query(statements.stepDown, [candidate])
+        return false
+      }
       const [row] = await executor.query<{ leads: boolean }>(statements.lead, [candidate, Math.round(ttlMs)])
       return row?.leads === true
-    },
-    async resign(candidate) {
-      await executor.query(statements.resign, [candidate])
     },
   }
 }

@@ -2,26 +2,30 @@
 import type { AttemptError } from '../../job/failure.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
+import { countOutcomes } from '../changes.ts'
 import { mergeGroups } from '../dead-groups.ts'
 import type {
   Admin,
-  BulkAction,
   ChangeAnswer,
+  ChangeCounts,
+  ChangeOutcome,
   DeadGroup,
   DeadGroupPage,
+  JobChange,
+  JobEdit,
   JobFilter,
   JobPage,
   ListQuery,
   QueueStatus,
 } from '../store.ts'
-import { edit } from './edit.ts'
+import { dueText } from './bodies.ts'
 import { matches } from '../job-filter.ts'
 import { filterText } from './filters.ts'
 import { packKnown, unpackId, type PackedId } from './ids.ts'
 import { byShard, Finder, readFound, type Found } from './listing.ts'
 import { recordOf, type ReadRow } from './records.ts'
 import type { Run } from './run.ts'
-import type { Shards } from './shards.ts'
+import type { Shard, Shards } from './shards.ts'
 
 type QueueRow = readonly [
   queue: string,
@@ -35,14 +39,15 @@ type QueueRow = readonly [
   oldestReadyAt: string,
 ]
 
-const CANCELLED: Readonly<Record<string, Awaited<ReturnType<Admin['cancel']>>>> = {
-  c: 'cancelled',
-  q: 'requested',
-  h: 'heard',
-  f: 'final',
+/** The letters of change.lua. */
+const OUTCOMES: Readonly<Record<JobChange['type'], Readonly<Record<string, ChangeOutcome>>>> = {
+  cancel: { c: 'cancelled', q: 'requested', h: 'heard', f: 'final' },
+  replay: { c: 'replayed', k: 'key_held', f: 'not_dead' },
+  discard: { c: 'discarded', f: 'not_final' },
+  edit: { c: 'edited', u: 'running', f: 'final' },
 }
 
-/** How many jobs one script changes: a few milliseconds. */
+/** Maximum number of jobs that one script changes, which takes a few milliseconds. */
 const CHANGED_AT_ONCE = 250
 
 export interface AdminParts {
@@ -54,7 +59,7 @@ export interface AdminParts {
 }
 
 export function redisAdmin(parts: AdminParts): Admin {
-  const { run, shards, refuseWhenClosed } = parts
+  const { run, shards } = parts
   return {
     get: (id) => get(parts, id),
     list: (query) => list(parts, query),
@@ -63,12 +68,7 @@ export function redisAdmin(parts: AdminParts): Admin {
       await shards.know([queue])
       await run(shards.of(queue), 'pause', [queue, paused ? 1 : 0])
     },
-    cancel: (id, reason) => cancel(parts, id, reason),
-    change: (filter, action, limit, after) => change(parts, { filter, limit, after }, action),
-    async edit(id, change) {
-      refuseWhenClosed()
-      return edit(run, shards, id, change)
-    },
+    change: (filter, wanted, limit, after) => change(parts, { filter, limit, after }, wanted),
     deadGroups: (filter, limit, after) => deadGroups(parts, { filter, limit, after }),
   }
 }
@@ -107,55 +107,96 @@ function statusOf(row: QueueRow): QueueStatus {
   }
 }
 
-async function cancel(
-  { run, shards, refuseWhenClosed }: AdminParts,
-  id: JobId,
-  reason: string | null,
-): ReturnType<Admin['cancel']> {
-  refuseWhenClosed()
-  const packed = packKnown(id)
-  if (packed === null) return 'missing'
-  const args = ['cancel', JSON.stringify(reason), filterText({}), packed]
-  const all = await shards.all()
-  const letters = await Promise.all(all.map((shard) => run<string>(shard, 'change', args)))
-  // One shard has it, if any.
-  return letters.flatMap((letter) => CANCELLED[letter] ?? [])[0] ?? 'missing'
-}
-
 interface PageRequest {
   readonly filter: JobFilter
   readonly limit: number
   readonly after: JobId | null
 }
 
-async function change(
-  parts: AdminParts,
-  { filter, limit, after }: PageRequest,
-  action: BulkAction,
-): Promise<ChangeAnswer> {
+async function change(parts: AdminParts, request: PageRequest, wanted: JobChange): Promise<ChangeAnswer> {
+  const { filter, limit, after } = request
+  const named = namedIn(request)
+  if (named !== null) return changeNamed(parts, filter, named, wanted)
   const { found, finder } = await findIds(parts, { filter, limit, after }, 'up')
   let letters = ''
-  for (const [shard, ids] of byShard(found)) {
-    for (let at = 0; at < ids.length; at += CHANGED_AT_ONCE) {
-      const some = ids.slice(at, at + CHANGED_AT_ONCE)
-      const args = [action.type, detailOf(action), filterText(filter), ...some]
-      // A job that has gone or changed since it was found does not match any more, and has no letter.
-      letters += await parts.run<string>(shard, 'change', args)
-    }
-  }
-  const changed = letters.replaceAll('f', '').length
-  return { changed, skipped: letters.length - changed, next: finder.next, looked: finder.looked }
+  for (const [shard, ids] of byShard(found)) letters += await changeIn(parts, shard, filter, ids, wanted)
+  return { outcomes: outcomesOf(letters, wanted), next: finder.next, looked: finder.looked }
 }
 
-function detailOf(action: BulkAction): string {
-  switch (action.type) {
+/** The ids of a request that names few jobs and filters by nothing but their state; null for any other request. */
+function namedIn({ filter, limit, after }: PageRequest): PackedId[] | null {
+  const { ids, states: _states, ...rest } = filter
+  const isPlain = Object.values(rest).every((part) => part === undefined)
+  if (ids === undefined || !isPlain || after !== null) return null
+  const named = [...new Set(ids.flatMap((id) => packKnown(id) ?? []))].sort()
+  return named.length <= Math.min(limit, CHANGED_AT_ONCE) ? named : null
+}
+
+/** Changes named jobs with one script per shard, without a search. */
+async function changeNamed(
+  parts: AdminParts,
+  filter: JobFilter,
+  ids: readonly PackedId[],
+  wanted: JobChange,
+): Promise<ChangeAnswer> {
+  parts.refuseWhenClosed()
+  if (ids.length === 0) return { outcomes: {}, next: null, looked: 0 }
+  const all = await parts.shards.all()
+  const letters = (await Promise.all(all.map((shard) => changeIn(parts, shard, filter, ids, wanted)))).join(
+    '',
+  )
+  return { outcomes: outcomesOf(letters, wanted), next: null, looked: letters.length }
+}
+
+/** Returns a letter for each of the jobs that is in this shard and matches. A job may have changed since it was found. */
+async function changeIn(
+  { run }: AdminParts,
+  shard: Shard,
+  filter: JobFilter,
+  ids: readonly PackedId[],
+  wanted: JobChange,
+): Promise<string> {
+  let letters = ''
+  for (let at = 0; at < ids.length; at += CHANGED_AT_ONCE) {
+    const some = ids.slice(at, at + CHANGED_AT_ONCE)
+    letters += await run<string>(shard, 'change', [
+      wanted.type,
+      detailOf(wanted),
+      filterText(filter),
+      ...some,
+    ])
+  }
+  return letters
+}
+
+function outcomesOf(letters: string, { type }: JobChange): ChangeCounts {
+  return countOutcomes(
+    Array.from(letters, (letter) => {
+      const outcome = OUTCOMES[type][letter]
+      if (outcome === undefined) throw new Error(`The script change answered "${letter}" to a ${type}.`)
+      return outcome
+    }),
+  )
+}
+
+/** As change.lua takes it. */
+function detailOf(wanted: JobChange): string {
+  switch (wanted.type) {
     case 'cancel':
-      return JSON.stringify(action.reason)
+      return JSON.stringify(wanted.reason)
     case 'replay':
-      return action.payload ?? ''
+      return wanted.payload ?? ''
     case 'discard':
       return ''
+    case 'edit':
+      return editText(wanted)
   }
+}
+
+/** An edit as edit.lua takes it. All parts are texts, because cjson would round long numbers. */
+function editText({ payload = '', rank, due }: JobEdit): string {
+  const place = rank === undefined ? ['', ''] : [`${rank.priority}`, `${Math.round(rank.headStartMs)}`]
+  return JSON.stringify([payload, ...place, due === undefined ? '-' : dueText(due)])
 }
 
 async function deadGroups(parts: AdminParts, { filter, limit, after }: PageRequest): Promise<DeadGroupPage> {
@@ -201,7 +242,7 @@ async function findIds(
   return { found: cut(found, limit, finder), finder }
 }
 
-/** A page of jobs as they are when they are read, and where it ended. */
+/** A page of jobs, as they are when they are read. */
 async function findRecords(
   { run, shards, refuseWhenClosed, budget }: AdminParts,
   { filter, limit, after }: PageRequest,
@@ -217,7 +258,7 @@ async function findRecords(
   return { found: cut(found, limit, finder), finder }
 }
 
-/** One more than the limit was looked for, to know whether there is one. */
+/** Cuts off the job beyond the limit, which only tells that there are more. */
 function cut<One extends Found>(found: readonly One[], limit: number, finder: Finder): One[] {
   const last = found[limit - 1]
   if (found.length > limit && last !== undefined) finder.backTo(last.id)

@@ -1,7 +1,7 @@
 /** An edit replaces the priority inside an encoded record. Everything around it stays. */
 import { describe, expect, test } from 'vitest'
 import { openRedisStore, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
-import { Harness, MINUTE_MS, uniqueWhile, type JobParts } from '../conformance/support.ts'
+import { editOne, Harness, MINUTE_MS, uniqueWhile, type JobParts } from '../conformance/support.ts'
 
 const RECORDS: Readonly<Record<string, JobParts>> = {
   'quotes and backslashes in queue and name': { queue: 'a"b,5]', name: '\\"c\\\\","d\\' },
@@ -21,7 +21,7 @@ describe.skipIf(redisMissing() !== '')('an edit of the rank', () => {
       { priority: 9, headStartMs: 9 * MINUTE_MS },
       { priority: 0, headStartMs: 0 },
     ]) {
-      expect(await harness.store.admin.edit(id, { rank })).toBe('edited')
+      expect(await editOne(harness.store, id, { rank })).toBe('edited')
       expect(await harness.record(id)).toEqual({ ...before, ...rank })
     }
     await under.close()
@@ -33,7 +33,7 @@ describe.skipIf(redisMissing() !== '')('an edit of the rank', () => {
     const oldest = await harness.put({ priority: 5 })
     await harness.advance(MINUTE_MS)
     await harness.put({ priority: 5 })
-    await harness.store.admin.edit(oldest.id, { rank: { priority: 0, headStartMs: 0 } })
+    await editOne(harness.store, oldest.id, { rank: { priority: 0, headStartMs: 0 } })
     const { dueAt } = await harness.record(oldest.id)
     expect((await harness.store.admin.queues())[0]?.oldestReadyAt).toBe(dueAt)
     await under.close()

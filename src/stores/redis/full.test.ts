@@ -6,6 +6,8 @@ import { startRedis, type RedisServer } from '../../../test/support/servers/redi
 import type { JobId, Token, WorkerId } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import {
+  cancelOne,
+  editOne,
   newFlushId,
   newJob,
   newJobs,
@@ -67,9 +69,9 @@ describe.skipIf(redisMissing() !== '')('a full Redis', () => {
     const [id] = ids
     const before = await store.admin.get(id!)
     for (const edit of [{ payload: '"new"' }, { rank: { priority: 9, headStartMs: 1 } }])
-      await expect(store.admin.edit(id!, edit)).rejects.toMatchObject({ code: 'HF_STORE_FULL' })
+      await expect(editOne(store, id!, edit)).rejects.toMatchObject({ code: 'HF_STORE_FULL' })
     expect(await store.admin.get(id!)).toEqual(before)
-    expect(await store.admin.edit(id!, { due: { inMs: 0 } })).toBe('edited')
+    expect(await editOne(store, id!, { due: { inMs: 0 } })).toBe('edited')
     more.disconnect()
     await store.close()
   })
@@ -82,10 +84,10 @@ describe.skipIf(redisMissing() !== '')('a full Redis', () => {
     const [first] = await claim(store, worker)
     const [held, ...others] = placesOf(first)
     const settle = others.map((one, n) => settleRequest(one, n % 2 === 0 ? RELEASE : retry(0)))
-    const { settled } = await store.cycle({ worker, settle, claim: null })
+    const reports = [{ ...held!, progress: { done: 1, total: 2, note: null }, log: [] }]
+    const { settled } = await store.cycle({ worker, settle, claim: null, reports })
     expect(new Set(settled)).toEqual(new Set(['written']))
-    await store.report(worker, [{ ...held!, progress: { done: 1, total: 2, note: null }, log: [] }])
-    expect(await store.admin.cancel(first!.jobs[0]!.id, null)).toBe('requested')
+    expect(await cancelOne(store, first!.jobs[0]!.id, null)).toBe('requested')
     expect(await store.heartbeat({ worker, strangers: [] })).toMatchObject({ alive: true, cancelled: [held] })
     expect(await store.upkeep.lead(worker, 1_000)).toBe(true)
     await store.notes.put('worker', worker, 'here', 1_000)

@@ -1,4 +1,4 @@
-/** Notes, in the shard of what belongs to no queue. */
+/** Notes, in the control shard. */
 import type { Note, Notes } from '../store.ts'
 import type { Run } from './run.ts'
 import type { Shards } from './shards.ts'
@@ -6,9 +6,9 @@ import type { Shards } from './shards.ts'
 export function redisNotes(run: Run, { control }: Shards): Notes {
   return {
     async put(kind, id, text, ttlMs) {
-      await run(control, 'put_note', [kind, id, text, ttlMs === null ? '' : Math.round(ttlMs)])
+      const args = text === null ? [kind, id] : [kind, id, text, ttlMs === null ? '' : Math.round(ttlMs)]
+      return (await run<number>(control, 'put_note', args)) === 1
     },
-    remove: async (kind, id) => (await run<number>(control, 'remove_note', [kind, id])) === 1,
     list: async (kind) => readAll(await run<string[]>(control, 'list_notes', [kind])),
   }
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { freshPrefix, redisMissing, sharedRedis } from '../../../test/support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
 import { eventually } from '../../../test/support/until.ts'
-import { newFlushId, newJobs } from '../conformance/support.ts'
+import { editOne, newFlushId, newJobs } from '../conformance/support.ts'
 import { packId } from './ids.ts'
 import { redisStore } from './index.ts'
 import { explain } from './server-errors.ts'
@@ -50,7 +50,7 @@ describe.skipIf(redisMissing() !== '')('a script', () => {
     const redis = new Redis(sharedRedis())
     await redis.hset(`${prefix}:{${prefix}}:past`, packId(job!.id), 'not JSON')
     redis.disconnect()
-    const edited = store.admin.edit(job!.id, { due: { inMs: 0 } })
+    const edited = editOne(store, job!.id, { due: { inMs: 0 } })
     await expect(edited).rejects.toMatchObject({
       code: 'HF_STORE_CONTRACT',
       message: expect.stringContaining('A script failed in Redis'),

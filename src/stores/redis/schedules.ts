@@ -1,6 +1,6 @@
 /**
- * Schedules: "last next spec", - for none. A tick is fired in one script with its job; on a cluster, where a schedule and
- * its job's queue are different shards, see `cluster/outbox.ts`.
+ * Schedules, stored as "last next spec", with - for no tick. One script fires a tick and writes its job. On a cluster the
+ * schedule and the job's queue are in different shards: see `cluster/outbox.ts`.
  */
 import type { Schedules, StoredSchedule } from '../store.ts'
 import { keyedJob, refusalOf } from './enqueue.ts'
@@ -11,10 +11,10 @@ type Fire = Schedules['fire']
 
 export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Schedules {
   return {
-    async put({ id, spec, nextSlot }) {
-      await run(control, 'put_schedule', [id, nextSlot ?? '', spec])
+    async put(id, schedule) {
+      const args = schedule === null ? [id] : [id, schedule.nextTick ?? '', schedule.spec]
+      return (await run<number>(control, 'put_schedule', args)) === 1
     },
-    remove: async (id) => (await run<number>(control, 'remove_schedule', [id])) === 1,
     async list() {
       const [now, flat] = await run<[now: string, flat: string[]]>(control, 'list_schedules', [])
       return { now: Number(now), schedules: readAll(flat) }
@@ -23,11 +23,11 @@ export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Sched
   }
 }
 
-/** Where the schedule and all queues are in one shard. */
+/** For a server without Cluster, which has one shard. */
 export function fireAtOnce(run: Run, { control }: Shards): Fire {
-  return async (id, slot, nextSlot, job) => {
+  return async (id, tick, nextTick, job) => {
     try {
-      const args = [id, slot, nextSlot ?? '', ...keyedJob(job)]
+      const args = [id, tick, nextTick ?? '', ...keyedJob(job)]
       return await run<Awaited<ReturnType<Fire>>>(control, 'fire', args)
     } catch (error) {
       throw refusalOf(error)
@@ -43,9 +43,9 @@ function readAll(flat: readonly string[]): StoredSchedule[] {
 
 function readOne(id: string, text: string): StoredSchedule {
   const [, last = '', next = '', spec = ''] = /^(\S+) (\S+) (.*)$/s.exec(text) ?? []
-  return { id, spec, nextSlot: slotOf(next), lastSlot: slotOf(last) }
+  return { id, spec, nextTick: tickOf(next), lastTick: tickOf(last) }
 }
 
-function slotOf(text: string): number | null {
+function tickOf(text: string): number | null {
   return text === '-' ? null : Number(text)
 }

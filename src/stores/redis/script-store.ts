@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
+import { refuseTransaction } from '../no-transactions.ts'
 import type { Store } from '../store.ts'
 import { redisAdmin } from './admin.ts'
 import { enqueue } from './enqueue.ts'
@@ -46,16 +47,13 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     },
     async enqueue(flush) {
       refuseWhenClosed()
+      refuseTransaction('redis', flush)
       return enqueue(run, shards, senders, flush)
     },
     register: (worker, leaseMs, atOnce) => workerCalls.register(worker, leaseMs, atOnce),
     retire: (worker) => workerCalls.retire(worker),
     cycle: (request) => workerCalls.cycle(request),
     heartbeat: (request) => workerCalls.heartbeat(request),
-    async report(worker, reports) {
-      refuseWhenClosed()
-      await workerCalls.report(worker, reports)
-    },
     subscribe: (listener) => wakeUps.subscribe(listener),
     upkeep: redisUpkeep(run, shards, drain, random),
     schedules: redisSchedules(run, shards, fire),

@@ -1,7 +1,7 @@
 /**
- * The scripts as files: readable as they stand, each headed by what it guarantees. A script is put together from the
- * prelude, the files of functions that it names ("Uses: …"), and itself. Functions of Redis (FUNCTION LOAD) would be
- * swapped under old workers in a rolling deploy; a script is its own text, whoever runs beside it.
+ * The Lua scripts. Each file begins with what it guarantees. A script consists of the prelude, the files of functions that it
+ * names ("Uses: …"), and itself. Redis functions (FUNCTION LOAD) would replace the code of old workers during a rolling
+ * deploy; a script runs as its own program wrote it.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,6 @@ export type ScriptName =
   | 'change'
   | 'cycle'
   | 'dead_groups'
-  | 'edit'
   | 'enqueue'
   | 'enqueue_unique'
   | 'expired_leases'
@@ -39,12 +38,8 @@ export type ScriptName =
   | 'read'
   | 'register'
   | 'remove_from_outbox'
-  | 'remove_note'
-  | 'remove_schedule'
   | 'renew'
-  | 'report'
   | 'rescue'
-  | 'resign'
   | 'retire'
   | 'sweep'
   | 'takeover'
@@ -52,7 +47,7 @@ export type ScriptName =
 
 export interface Script {
   readonly text: string
-  /** By which the server knows it once it has run. */
+  /** The server knows it by this once it has run. */
   readonly sha: string
   /** What runs before it when a connection is new. */
   readonly greeting: Script | null

@@ -28,9 +28,6 @@ export function redisUpkeep(run: Run, shards: Shards, drain: () => Promise<void>
     },
     lead: async (candidate, ttlMs) =>
       (await run<number>(shards.control, 'lead', [candidate, Math.round(ttlMs)])) === 1,
-    async resign(candidate) {
-      await run(shards.control, 'resign', [candidate])
-    },
   }
 }
 

@@ -17,7 +17,7 @@ import type { Run } from './run.ts'
 import { packSettles } from './settles.ts'
 import type { Shard } from './shards.ts'
 
-export type WorkerCalls = Pick<Store, 'register' | 'retire' | 'cycle' | 'heartbeat' | 'report'>
+export type WorkerCalls = Pick<Store, 'register' | 'retire' | 'cycle' | 'heartbeat'>
 
 type LeaseRow = readonly [
   token: string,
@@ -36,7 +36,7 @@ type HeartbeatRow = readonly [
   paused: readonly string[],
 ]
 
-/** Tokens of one moment (125 µs) differ by this, also if a client has leases of several shards. */
+/** Number of tokens per token time (125 µs): they differ by this counter, even if a client has leases in several shards. */
 const SEQ_END = 512
 
 export class Sequence {
@@ -59,7 +59,7 @@ export class ShardWorkerCalls implements WorkerCalls {
     this.#sequence = sequence
   }
 
-  /** `leftMs`: of a lease that began elsewhere. */
+  /** `leftMs`: what is left of a lease that began in another shard. */
   async register(worker: WorkerId, leaseMs: number, atOnce?: number, leftMs?: number): Promise<void> {
     const left = leftMs === undefined ? '' : Math.round(leftMs)
     await this.#run(this.#shard, 'register', [worker, Math.round(leaseMs), left, atOnce ?? ''])
@@ -69,11 +69,12 @@ export class ShardWorkerCalls implements WorkerCalls {
     await this.#run(this.#shard, 'retire', [worker])
   }
 
-  async cycle({ worker, settle, claim }: CycleRequest): Promise<CycleAnswer> {
+  async cycle({ worker, settle, claim, reports = [] }: CycleRequest): Promise<CycleAnswer> {
     const { args, read } = packSettles(settle)
     const [queue, limit, suspects] =
       claim === null ? ['', 0, 0] : [claim.queue, claim.limit, claim.suspects ? 1 : 0]
     const request = [worker, queue, limit, suspects, this.#sequence.next(), ...args]
+    if (reports.length > 0) request.push(MAX_LOG_LINES, ...reports.flatMap(packReport))
     const [alive, letters, leases] = await this.#run<CycleRow>(this.#shard, 'cycle', request)
     return { alive: alive === 1, settled: read(letters), leases: leases.map((row) => leaseOf(row, queue)) }
   }
@@ -93,10 +94,6 @@ export class ShardWorkerCalls implements WorkerCalls {
       })),
       paused,
     }
-  }
-
-  async report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
-    await this.#run(this.#shard, 'report', [worker, MAX_LOG_LINES, ...reports.flatMap(packReport)])
   }
 }
 

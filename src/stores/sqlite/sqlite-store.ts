@@ -6,6 +6,7 @@
 import { systemClock } from '../../std/clock.ts'
 import { Pulses } from '../pulse/pulse.ts'
 import { HoldfastError } from '../../errors.ts'
+import { refuseTransaction } from '../no-transactions.ts'
 import type { Store } from '../store.ts'
 import { storeInDatabase } from './caller/caller-store.ts'
 import type { SqliteDatabase } from './caller/handle.ts'
@@ -55,9 +56,14 @@ export function storeOnThread(data: StoreData, onNotice: (line: string) => void)
   const listeners = new Listeners()
   const link = new ThreadLink(data, onNotice, (hint) => listeners.tell(hint))
   const pulses = new Pulses({ thread: () => new PulsePort(link), clock: systemClock, onNotice })
+  const methods = storeMethods((name, ...args) => link.call(name, ...args))
   return {
     kind: 'embedded',
-    ...storeMethods((name, ...args) => link.call(name, ...args)),
+    ...methods,
+    async enqueue(flush) {
+      refuseTransaction('embedded', flush)
+      return methods.enqueue(flush)
+    },
     open: () => link.open(),
     async close() {
       await pulses.close()

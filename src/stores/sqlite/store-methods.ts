@@ -10,16 +10,7 @@ export type CallStep = <Name extends StepName>(
 
 type Methods = Pick<
   Store,
-  | 'enqueue'
-  | 'register'
-  | 'retire'
-  | 'cycle'
-  | 'heartbeat'
-  | 'report'
-  | 'upkeep'
-  | 'schedules'
-  | 'notes'
-  | 'admin'
+  'enqueue' | 'register' | 'retire' | 'cycle' | 'heartbeat' | 'upkeep' | 'schedules' | 'notes' | 'admin'
 >
 
 /** `maxLook`: maximum number of jobs that a list looks at in one step, if not the engine's own. */
@@ -34,23 +25,19 @@ export function storeMethods(call: CallStep, maxLook?: number): Methods {
       return call('cycle', request)
     },
     heartbeat: (request) => call('heartbeat', request),
-    report: (worker, reports) => call('report', worker, reports),
     upkeep: {
       promote: (limit) => call('promote', limit),
       rescue: (limit) => call('rescue', limit),
       prune: (retention, limit) => call('prune', retention, limit),
       lead: (candidate, ttlMs) => call('lead', candidate, ttlMs),
-      resign: (candidate) => call('resign', candidate),
     },
     schedules: {
-      put: (schedule) => call('putSchedule', schedule),
-      remove: (id) => call('removeSchedule', id),
+      put: (id, schedule) => call('putSchedule', id, schedule),
       list: () => call('listSchedules'),
-      fire: (id, slot, nextSlot, job) => call('fire', id, slot, nextSlot, job),
+      fire: (id, tick, nextTick, job) => call('fire', id, tick, nextTick, job),
     },
     notes: {
       put: (kind, id, text, ttlMs) => call('putNote', kind, id, text, ttlMs),
-      remove: (kind, id) => call('removeNote', kind, id),
       list: (kind) => call('listNotes', kind),
     },
     admin: {
@@ -58,9 +45,7 @@ export function storeMethods(call: CallStep, maxLook?: number): Methods {
       list: (query) => call('list', query, ...look),
       queues: () => call('queues'),
       setPaused: (queue, paused) => call('setPaused', queue, paused),
-      cancel: (id, reason) => call('cancel', id, reason),
-      change: (filter, action, limit, after) => call('change', filter, action, limit, after, ...look),
-      edit: (id, edit) => call('edit', id, edit),
+      change: (filter, change, limit, after) => call('change', filter, change, limit, after, ...look),
       deadGroups: (filter, limit, after) => call('deadGroups', filter, limit, after, ...look),
     },
   }

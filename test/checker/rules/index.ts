@@ -12,7 +12,7 @@ import { Fence } from './s04-fence.ts'
 import { Growth } from './s05-growth.ts'
 import { FinalIsFinal } from './s06-final.ts'
 import { UniqueKeys } from './s07-unique.ts'
-import { Slots } from './s08-slots.ts'
+import { Ticks } from './s08-ticks.ts'
 import { LegalMoves } from './s11-moves.ts'
 import { Payloads } from './s12-payload.ts'
 import { Flushes } from './s14-flush.ts'
@@ -31,7 +31,7 @@ export const ALL_RULES: readonly RuleClass[] = [
   Growth,
   FinalIsFinal,
   UniqueKeys,
-  Slots,
+  Ticks,
   LegalMoves,
   Payloads,
   Flushes,

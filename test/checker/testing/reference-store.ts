@@ -48,7 +48,7 @@ export class ReferenceStore {
   readonly #revoked = new Set<number>()
   readonly #keys = new Map<string, Key>()
   readonly #flushes = new Map<string, readonly EnqueueReply[]>()
-  readonly #slots = new Map<string, number>()
+  readonly #ticks = new Map<string, number>()
   #token = 0
 
   constructor(write: (event: Unstamped<HistoryEvent>) => void, now: () => number) {
@@ -104,9 +104,9 @@ export class ReferenceStore {
     return replies
   }
 
-  #fire({ schedule, slot, job }: CallOf<'fire'>): 'fired' | 'already' {
-    if (slot <= (this.#slots.get(schedule) ?? -Infinity)) return 'already'
-    this.#slots.set(schedule, slot)
+  #fire({ schedule, tick, job }: CallOf<'fire'>): 'fired' | 'already' {
+    if (tick <= (this.#ticks.get(schedule) ?? -Infinity)) return 'already'
+    this.#ticks.set(schedule, tick)
     this.#insert(job)
     return 'fired'
   }

@@ -11,7 +11,7 @@ import { newFlushId, newJob } from '../../../src/stores/conformance/support.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import { redisStore, type RedisStoreOptions } from '../../../src/stores/redis/index.ts'
 import { readScripts } from '../../../src/stores/redis/scripts.ts'
-import { slotOf } from '../../../src/stores/redis/cluster/slots.ts'
+import { hashSlotOf } from '../../../src/stores/redis/cluster/hash-slots.ts'
 import { keyedJob } from '../../../src/stores/redis/enqueue.ts'
 
 describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
@@ -97,8 +97,8 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
       }
     })()
     for (let move = 0; move < 6; move++) {
-      await cluster.moveSlot(slotOf(`{${prefix}/moving}`), 20)
-      await cluster.moveSlot(slotOf(`{${prefix}}`), 20)
+      await cluster.moveSlot(hashSlotOf(`{${prefix}/moving}`), 20)
+      await cluster.moveSlot(hashSlotOf(`{${prefix}}`), 20)
     }
     isOver = true
     await load
@@ -114,7 +114,7 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
     const { store, prefix } = open()
     await store.enqueue({ id: newFlushId(), jobs: [newJob({ queue: 'half' })] })
     let isMoving = true
-    const moving = cluster.moveSlot(slotOf(`{${prefix}/half}`), 100).finally(() => (isMoving = false))
+    const moving = cluster.moveSlot(hashSlotOf(`{${prefix}/half}`), 100).finally(() => (isMoving = false))
     let looks = 0
     let slowestMs = 0
     while (isMoving) {
@@ -180,14 +180,14 @@ describe.skipIf(redisMissing() !== '')('a Redis Cluster', () => {
 
   test('a tick that was interrupted halfway is delivered once, by the next upkeep', async () => {
     const { store, prefix } = open()
-    await store.schedules.put({ id: 'nightly', spec: '{}', nextSlot: 1 })
+    await store.schedules.put('nightly', { spec: '{}', nextTick: 1 })
     const job = newJob({ queue: 'reports' })
     // First as a process that dies after the first of the two steps, then as one that dies before the cleanup.
     const control = `${prefix}:{${prefix}}:`
     const { text } = readScripts().get('fire_later')
     await using redis = connect(cluster)
-    const fire = (slot: number): Promise<unknown> =>
-      redis.client.eval(text, 1, control, 'nightly', slot, slot + 1, ...keyedJob(job))
+    const fire = (tick: number): Promise<unknown> =>
+      redis.client.eval(text, 1, control, 'nightly', tick, tick + 1, ...keyedJob(job))
     expect(await fire(1)).toBe('fired')
     expect(await store.admin.queues()).toEqual([])
     await store.upkeep.promote(10)

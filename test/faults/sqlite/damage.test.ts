@@ -57,16 +57,15 @@ function fillStore(directory: string): void {
       settlement: settlementOf(index),
       runMs: 5.5,
     }))
-    ask('cycle', { worker, settle, claim: null })
-    ask('report', worker, [
-      {
-        token,
-        position: 0,
-        progress: { done: 1, total: 2, note: 'half' },
-        log: [{ at: 1, level: 'info', message: 'm', fields: null }],
-      },
-    ])
-    for (const { id } of made.slice(-10)) ask('cancel', id, 'not needed')
+    const report = {
+      token,
+      position: 0,
+      progress: { done: 1, total: 2, note: 'half' },
+      log: [{ at: 1, level: 'info' as const, message: 'm', fields: null }],
+    }
+    ask('cycle', { worker, settle, claim: null, reports: [report] })
+    for (const { id } of made.slice(-10))
+      ask('change', { ids: [id] }, { type: 'cancel', reason: 'not needed' }, 1, null)
   })
 }
 

@@ -1,7 +1,7 @@
 /**
- * Three schedulers in real processes share many schedules of one second, and every slot is to be made up for. Whoever leads
+ * Three schedulers in real processes share many schedules of one second, and every tick is to be made up for. Whoever leads
  * is frozen for longer than its term, and comes back as one that still thinks it leads; or it is killed, and another is
- * started, which declares all schedules anew while they fire. Between the faults it is quiet, to see how late slots are then.
+ * started, which declares all schedules anew while they fire. Between the faults it is quiet, to see how late ticks are then.
  */
 import { EventEmitter, once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import type { JobId } from '../../../src/job/ids.ts'
 import { seededRandom, type Random } from '../../../src/std/random.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import type { FromScheduler } from './schedule-work.ts'
-import { judgeSlots, type FiredSlot, type Slot, type SlotVerdict } from './slot-judge.ts'
+import { judgeTicks, type FiredTick, type Tick, type TickVerdict } from './tick-judge.ts'
 import { pause, until } from '../../support/until.ts'
 import { WorkerProcess } from './worker-process.ts'
 
@@ -35,7 +35,7 @@ export interface Fault {
   readonly vacantMs: number
 }
 
-export interface ScheduleReport extends SlotVerdict {
+export interface ScheduleReport extends TickVerdict {
   readonly freezes: number
   readonly kills: number
   readonly longestVacantMs: number
@@ -69,7 +69,7 @@ class Soak {
   readonly #options: ScheduleOptions
   readonly #random: Random
   readonly #schedules: readonly string[]
-  readonly #told: Slot[] = []
+  readonly #told: Tick[] = []
   readonly #newest = new Map<string, number>()
   readonly #firing = new EventEmitter()
   readonly #faults: Fault[] = []
@@ -125,8 +125,8 @@ class Soak {
 
   #hear(process: WorkerProcess, message: FromScheduler): void {
     if (message.type === 'fired') {
-      this.#told.push({ schedule: message.schedule, slot: message.slot })
-      this.#newest.set(message.schedule, message.slot)
+      this.#told.push({ schedule: message.schedule, tick: message.tick })
+      this.#newest.set(message.schedule, message.tick)
       this.#firing.emit('fired', process)
     } else if (message.type === 'elected') this.#leader = process
     else if (this.#leader === process) this.#leader = undefined
@@ -169,7 +169,7 @@ class Soak {
 
   /**
    * Whoever leads, in the middle of firing: one that is frozen then has read what is due, and goes on by that when it thaws. Between two
-   * rounds it would just find that it leads no more: a store that took each slot twice passed such freezes.
+   * rounds it would just find that it leads no more: a store that took each tick twice passed such freezes.
    */
   async #caughtFiring(): Promise<WorkerProcess> {
     await pause(EVERY_MS - (Date.now() % EVERY_MS))
@@ -188,7 +188,7 @@ class Soak {
 
   async #report(fromMs: number, toMs: number): Promise<ScheduleReport> {
     const count = (what: Fault['what']): number => this.#faults.filter((fault) => fault.what === what).length
-    const verdict = judgeSlots({
+    const verdict = judgeTicks({
       schedules: this.#schedules,
       everyMs: EVERY_MS,
       fromMs,
@@ -207,19 +207,19 @@ class Soak {
   }
 }
 
-/** A job of a schedule has its name, and its id begins with the time of its slot. */
-async function firedIn(store: Store): Promise<FiredSlot[]> {
-  const fired: FiredSlot[] = []
+/** A job of a schedule has its name, and its id begins with the time of its tick. */
+async function firedIn(store: Store): Promise<FiredTick[]> {
+  const fired: FiredTick[] = []
   let after: JobId | null = null
   do {
     const page: Awaited<ReturnType<Store['admin']['list']>> = await store.admin.list({ limit: 1_000, after })
     for (const { id, name, createdAt } of page.jobs)
-      fired.push({ schedule: name, slot: slotOf(id), firedAtMs: createdAt })
+      fired.push({ schedule: name, tick: tickOf(id), firedAtMs: createdAt })
     after = page.next
   } while (after !== null)
   return fired
 }
 
-function slotOf(id: JobId): number {
+function tickOf(id: JobId): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }

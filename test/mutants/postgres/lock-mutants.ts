@@ -11,6 +11,7 @@ import {
   DISCARD_LEASES,
   IGNORE_WAITS,
   REPLAY_KEYS,
+  REPORT_LEASES,
   RESCUE_SKIPS,
 } from './lock-order.ts'
 
@@ -78,6 +79,13 @@ export const LOCK_MUTANTS: readonly TextMutant[] = [
     find: 'holdfast.open_leases(v_rest)))\n    order by lease.token for update',
     replace: 'holdfast.open_leases(v_rest)))\n    order by lease.token desc for update',
     caughtBy: [CANCEL_LEASES],
+  },
+  {
+    name: 'a cycle with reports locks leases as it comes to them',
+    file: 'cycle.sql',
+    find: '  order by lease.token for update;\n  perform holdfast.report(',
+    replace: '  order by lease.token;\n  perform holdfast.report(',
+    caughtBy: [REPORT_LEASES],
   },
   {
     name: 'a bulk cancel locks waiting jobs in order of id',

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import type { JobId } from '../../../src/job/ids.ts'
 import {
+  cancelOne,
+  changeJobs,
   COMPLETED,
   DEAD,
   Harness,
@@ -13,10 +15,11 @@ import {
   QUEUE,
   retention,
   SECOND_MS,
+  settleRequest,
   uniqueWhile,
   type Held as HeldJob,
 } from '../../../src/stores/conformance/support.ts'
-import type { BulkAction } from '../../../src/stores/store.ts'
+import type { JobChange } from '../../../src/stores/store.ts'
 import { withDeadline } from '../../../src/std/deadline.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import { CLAIM, Held, WAIT_MS, type Crossings } from './held.ts'
@@ -25,6 +28,7 @@ export const CANCEL_LEASES = 'a bulk cancel locks leases in order of token'
 export const CANCEL_KEYS = 'a bulk cancel locks waiting jobs in order of their keys'
 export const CANCEL_FINAL = 'a cancel of a final job locks no lease'
 export const REPLAY_KEYS = 'a bulk replay takes keys in their order'
+export const REPORT_LEASES = 'a cycle with reports locks leases in order of token'
 export const DISCARD_LEASES = 'a bulk discard locks leases in order of token'
 export const RESCUE_SKIPS = 'a rescue leaves the leases behind a locked one for the next'
 export const IGNORE_WAITS = 'a claim comes after the transaction that was told of a duplicate'
@@ -33,7 +37,7 @@ export const CANCEL_RECHECKS = 'a bulk cancel leaves a job alone that has left t
 export const CHANGE_RECHECKS =
   'a bulk replay or discard leaves a job alone that has left the states asked for'
 
-const CANCEL: BulkAction = { type: 'cancel', reason: null }
+const CANCEL: JobChange = { type: 'cancel', reason: null }
 const LOCK_LEASE = 'select from holdfast.lease where token = $1 for update'
 const LOCK_READY = 'select from holdfast.ready where id = $1 for update'
 
@@ -53,10 +57,23 @@ export const LOCK_ORDER: Crossings = {
     const { late, early } = await twoLeases(harness)
     await using other = new Held(site)
     await other.begin(LOCK_LEASE, [early[0]?.token])
-    const answer = await other.meets(harness.store.admin.change({}, CANCEL, 10, null), () =>
+    const answer = await other.meets(changeJobs(harness.store, {}, CANCEL, 10, null), () =>
       other.run(`${LOCK_LEASE} nowait`, [late[0]?.token]),
     )
     assert.equal(answer.changed, 4)
+  },
+  async [REPORT_LEASES](site) {
+    const harness = new Harness(site.under)
+    const { late, early } = await twoLeases(harness)
+    const [reported, settled] = [late[0]!, early[0]!]
+    await using other = new Held(site)
+    await other.begin(LOCK_LEASE, [settled.token])
+    const { worker, token, position } = reported
+    const settle = [settleRequest(settled, COMPLETED)]
+    const reports = [{ token, position, progress: null, log: [] }]
+    const cycle = harness.store.cycle({ worker, settle, claim: null, reports })
+    const answer = await other.meets(cycle, () => other.run(`${LOCK_LEASE} nowait`, [token]))
+    assert.deepEqual(answer.settled, ['written'])
   },
   async [CANCEL_KEYS](site) {
     const harness = new Harness(site.under)
@@ -64,7 +81,7 @@ export const LOCK_ORDER: Crossings = {
     const newer = await harness.put({ unique: uniqueWhile('ready', 'mail.send k1') })
     await using other = new Held(site)
     await other.begin(LOCK_READY, [newer.id])
-    const answer = await other.meets(harness.store.admin.change({}, CANCEL, 10, null), () =>
+    const answer = await other.meets(changeJobs(harness.store, {}, CANCEL, 10, null), () =>
       other.run(`${LOCK_READY} nowait`, [older.id]),
     )
     assert.equal(answer.changed, 2)
@@ -77,7 +94,7 @@ export const LOCK_ORDER: Crossings = {
     await harness.settled(first, COMPLETED)
     await using other = new Held(site)
     await other.begin(LOCK_LEASE, [first.token])
-    const cancel = harness.store.admin.cancel(first.job.id, null)
+    const cancel = cancelOne(harness.store, first.job.id, null)
     assert.equal(
       await withDeadline(systemClock, WAIT_MS, cancel, () => new Error('the cancel waits')),
       'final',
@@ -91,7 +108,7 @@ export const LOCK_ORDER: Crossings = {
     await using other = new Held(site)
     await other.begin(takeKey, ['mail.send k1', newJobId()])
     await other.run(`set local lock_timeout = '300ms'`, [])
-    const answer = await other.meets(harness.store.admin.change({}, { type: 'replay' }, 10, null), () =>
+    const answer = await other.meets(changeJobs(harness.store, {}, { type: 'replay' }, 10, null), () =>
       other.run(takeKey, ['mail.send k2', newJobId()]),
     )
     assert.deepEqual({ changed: answer.changed, skipped: answer.skipped }, { changed: 0, skipped: 2 })
@@ -103,7 +120,7 @@ export const LOCK_ORDER: Crossings = {
     await using other = new Held(site)
     await other.begin(LOCK_LEASE, [early[0]?.token])
     const filter = { states: ['completed'] as const }
-    const answer = await other.meets(harness.store.admin.change(filter, { type: 'discard' }, 10, null), () =>
+    const answer = await other.meets(changeJobs(harness.store, filter, { type: 'discard' }, 10, null), () =>
       other.run(`${LOCK_LEASE} nowait`, [late[0]?.token]),
     )
     assert.equal(answer.changed, 2)
@@ -160,9 +177,9 @@ export const LOCK_ORDER: Crossings = {
     const later = await harness.put({ due: { inMs: MINUTE_MS } })
     await using promote = new Held(site)
     await promote.begin('update holdfast.scheduled set due_at = 0 where id = $1', [later.id])
-    const none = { changed: 0, skipped: 1 }
+    const none = { changed: 0, skipped: 0 }
     const first = await promote.meets(
-      harness.store.admin.change({ states: ['scheduled'] }, CANCEL, 10, null),
+      changeJobs(harness.store, { states: ['scheduled'] }, CANCEL, 10, null),
       () => promote.run('select from holdfast.promote(10)', []),
     )
     assert.deepEqual({ changed: first.changed, skipped: first.skipped }, none)
@@ -170,9 +187,8 @@ export const LOCK_ORDER: Crossings = {
     await using claim = new Held(site)
     await claim.begin(LOCK_READY, [later.id])
     const worker = await harness.worker()
-    const second = await claim.meets(
-      harness.store.admin.change({ states: ['ready'] }, CANCEL, 10, null),
-      () => claim.run(CLAIM, [worker, QUEUE]),
+    const second = await claim.meets(changeJobs(harness.store, { states: ['ready'] }, CANCEL, 10, null), () =>
+      claim.run(CLAIM, [worker, QUEUE]),
     )
     assert.deepEqual({ changed: second.changed, skipped: second.skipped }, none)
     assert.equal((await harness.inState(later.id, 'running')).cancelRequested, false)
@@ -182,18 +198,18 @@ export const LOCK_ORDER: Crossings = {
     const packed = await harness.finished(COMPLETED)
     const dead = await harness.finished(DEAD)
     const waiting = await harness.put()
-    await harness.store.admin.cancel(waiting.id, null)
+    await cancelOne(harness.store, waiting.id, null)
     await using other = new Held(site)
-    const change = 'select holdfast.change($1, $2, $3, null, null) as changed'
+    const change = 'select holdfast.change($1, $2, $3, null, null) as outcomes'
     const ids = [packed.id, dead.id, waiting.id]
     await other.begin('select', [])
-    for (const [states, action, changed] of [
-      ['{scheduled}', 'discard', 0],
-      ['{completed,cancelled}', 'replay', 0],
-      ['{completed}', 'discard', 1],
-      ['{cancelled}', 'discard', 1],
-      ['{dead}', 'discard', 1],
+    for (const [states, action, outcomes] of [
+      ['{scheduled}', 'discard', { discarded: 0 }],
+      ['{completed,cancelled}', 'replay', {}],
+      ['{completed}', 'discard', { discarded: 1 }],
+      ['{cancelled}', 'discard', { discarded: 1 }],
+      ['{dead}', 'discard', { discarded: 1 }],
     ] as const)
-      assert.deepEqual(await other.read(change, [ids, states, action]), [{ changed }], `${action} ${states}`)
+      assert.deepEqual(await other.read(change, [ids, states, action]), [{ outcomes }], `${action} ${states}`)
   },
 }

@@ -79,6 +79,13 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     caughtBy: ['a stranger is released: claimable at once, its attempt handed back, its token worth nothing'],
   },
   {
+    name: 'a cycle drops its reports',
+    file: 'cycle.sql',
+    find: '  perform holdfast.report(p_worker, p_reports, p_lines);\n',
+    replace: '',
+    caughtBy: ['a report is kept by the cycle that settles its job as completed'],
+  },
+  {
     name: 'a worker that is gone claims',
     file: 'cycle.sql',
     find: 'if not v_alive or p_queue is null then',
@@ -183,7 +190,7 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     file: 'fire.sql',
     find: 'if p_tick = v_last or',
     replace: 'if',
-    caughtBy: ['a slot that was fired is not fired again, nor is an older one'],
+    caughtBy: ['a tick that was fired is not fired again, nor is an older one'],
   },
   // ── unique keys ────────────────────────────────────────────────────────────
   {

@@ -82,10 +82,24 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
     caughtBy: ['a change of an unknown kind is refused, and nothing is written'],
   },
   {
+    name: 'a cycle does not check its reports',
+    file: 'cycle',
+    find: 'if has_reports then refusal = read_reports(behind) end\n',
+    replace: '',
+    caughtBy: ['a report with a part missing is refused, and nothing is written'],
+  },
+  {
+    name: 'a cycle drops its reports',
+    file: 'cycle',
+    find: 'if has_reports then keep_reports(behind, worker) end\n',
+    replace: '',
+    caughtBy: ['a report is kept by the cycle that settles its job as completed'],
+  },
+  {
     name: 'an edit does not check the time',
     file: 'edit',
-    find: "if due ~= '-' and not is_due(due) then return refused('an edit with an unknown due time') end\n",
-    replace: '',
+    find: "return due ~= '-' and not is_due(due) and 'an edit with an unknown due time' or nil",
+    replace: 'return nil',
     caughtBy: ['an edit to an unknown time is refused, and nothing is written'],
   },
   {

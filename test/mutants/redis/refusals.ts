@@ -40,6 +40,13 @@ const settle = (mode: string, details: Args): Refusal => ({
     ),
 })
 
+/** The settle is a good one. */
+const report = (...parts: Args): Refusal => ({
+  script: 'cycle',
+  args: ({ worker, tokens }) =>
+    [worker, '', 0, 0, 1, 1].concat([tokens[0], 'c', 1, 0, ',1,0,null'], [100, tokens[1], 0], [...parts]),
+})
+
 const rescue = (...decided: Args): Refusal => ({
   script: 'rescue',
   args: ({ lost }) => [20, lost.token, lost.worker, 1, 0, ...decided],
@@ -64,7 +71,10 @@ const keyed = (hold: string, onConflict: string, due = ''): Refusal => ({
     ),
 })
 
-const edit = (...change: Args): Refusal => ({ script: 'edit', args: ({ waiting }) => [waiting, ...change] })
+const edit = (...parts: Args): Refusal => ({
+  script: 'change',
+  args: ({ waiting }) => ['edit', JSON.stringify(parts), '{}', waiting],
+})
 
 const REFUSED: Readonly<Record<string, Refusal>> = {
   'a settlement of an unknown kind': settle('m', ['["z",1]']),
@@ -78,6 +88,8 @@ const REFUSED: Readonly<Record<string, Refusal>> = {
   'a record without the number to keep': settle('m', ['["l",false,false,"{}"]']),
   'a settlement of an unknown mode': settle('q', [',1,0,null']),
   'a settlement without its detail': settle('c', []),
+  'a report with a part missing': report('{}'),
+  'a report with fewer lines than it says': report('{}', 2, 'a line'),
   'a rescue to an unknown state': rescue('z', 1, 0, ERROR, '{}'),
   'a rescue to dead without an error': rescue('d', 1, 0, 'null', '{}'),
   'a rescue without its record': rescue('s', 1, 0, ERROR),
@@ -90,7 +102,7 @@ const REFUSED: Readonly<Record<string, Refusal>> = {
   'a unique job that is due at an unknown time': keyed('u', 'ignore', '5'),
   'a change of an unknown kind': { script: 'change', args: ({ waiting }) => ['z', '""', '{}', waiting] },
   'an edit to an unknown time': edit('', '', '', '?5'),
-  'an edit of half a rank': edit('', 5, '', '-'),
+  'an edit of half a rank': edit('', '5', '', '-'),
   'a pause that is neither on nor off': { script: 'pause', args: () => ['default', 'z'] },
 }
 

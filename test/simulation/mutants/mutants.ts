@@ -152,9 +152,9 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'an enqueue is repeated with new ids',
     from: 'failures.md 7: the answer is lost and the enqueue is repeated',
     file: 'src/client/enqueuer.ts',
-    find: '(store) => store.enqueue(flush)',
+    find: '(store) => store.enqueue(flush), timeoutMs)',
     replace:
-      '(store) =>\n      store.enqueue({ id: ids.flush(), jobs: jobs.map((job) => ({ ...job, id: ids.job() })) })',
+      '(store) =>\n      store.enqueue({ id: ids.flush(), jobs: jobs.map((job) => ({ ...job, id: ids.job() })) }), timeoutMs)',
   },
   {
     name: 'a repeated flush is forgotten',
@@ -396,19 +396,19 @@ export const MUTANTS: readonly Mutant[] = [
 
   // ── schedules ──────────────────────────────────────────────────────────────
   {
-    name: 'a slot is fired again',
+    name: 'a tick is fired again',
     from: 'Oban #1488: a stale leader fires cron twice',
     fromSeed: SCHEDULE_FROM_SEED,
     file: SCHEDULES,
-    find: "        if (isFired(schedule, slot, state.now())) return 'already'\n",
+    find: "        if (isFired(schedule, tick, state.now())) return 'already'\n",
     replace: '',
   },
   {
-    name: 'slots are left out after an outage',
+    name: 'ticks are left out after an outage',
     from: 'BullMQ #3272: schedules stop silently',
     fromSeed: SCHEDULE_FROM_SEED,
     file: DUE,
-    find: "  if (catchUp === 'all') return slots.slice(-catchUpLimit)\n",
+    find: "  if (catchUp === 'all') return ticks.slice(-catchUpLimit)\n",
     replace: '',
   },
 ]

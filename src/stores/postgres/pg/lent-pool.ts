@@ -2,7 +2,7 @@
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { formatDuration } from '../../../std/duration.ts'
-import { Slots } from '../slots.ts'
+import { Permits } from '../permits.ts'
 import { unreachable } from './driver.ts'
 import type { PgClient } from './driver.ts'
 import { CLOSE_GRACE_MS, closed, poolFull } from './own-pool.ts'
@@ -30,7 +30,7 @@ export class LentSessions implements Sessions {
   readonly #clock: Clock
   readonly #limits: PoolLimits
   /** How many statements take is the owner's affair; handlers' transactions must leave them some. */
-  readonly #slots: Slots
+  readonly #permits: Permits
   readonly #used = new Set<Session<LentClient>>()
   readonly #ignore = (): void => undefined
   #closed = false
@@ -40,13 +40,13 @@ export class LentSessions implements Sessions {
     this.#pool = pool
     this.#clock = clock
     this.#limits = limits
-    this.#slots = new Slots(clock, limits.use === 'commits' ? limits.most : Infinity)
+    this.#permits = new Permits(clock, limits.use === 'commits' ? limits.most : Infinity)
     if (isErrorSource(pool)) pool.on('error', this.#ignore)
   }
 
   async take(waitMs = this.#limits.waitMs): Promise<Session> {
     if (this.#closed) throw closed()
-    await this.#slots.take(waitMs, () => poolFull({ ...this.#limits, waitMs }))
+    await this.#permits.take(waitMs, () => poolFull({ ...this.#limits, waitMs }))
     try {
       const client = await this.#borrow(waitMs)
       const session = new Session(client, this.#clock, () => client.release(true))
@@ -57,7 +57,7 @@ export class LentSessions implements Sessions {
       this.#used.add(session)
       return session
     } catch (error) {
-      this.#slots.give()
+      this.#permits.give()
       throw error
     }
   }
@@ -71,13 +71,13 @@ export class LentSessions implements Sessions {
     } else {
       session.destroy(session.broken ?? new Error('left in a transaction'))
     }
-    this.#slots.give()
+    this.#permits.give()
     if (this.#used.size === 0) this.#onIdle()
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    this.#slots.refuseAll(closed)
+    this.#permits.refuseAll(closed)
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
       await withDeadline(this.#clock, CLOSE_GRACE_MS, idle, closed).catch(() => undefined)

@@ -11,7 +11,7 @@ import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { formatDuration } from '../../../std/duration.ts'
 import type { Random } from '../../../std/random.ts'
-import { Slots } from '../slots.ts'
+import { Permits } from '../permits.ts'
 import { cancelRunning } from './cancel.ts'
 import { cut, unreachable } from './driver.ts'
 import type { Connector, OwnClient } from './driver.ts'
@@ -70,7 +70,7 @@ export const CLOSE_GRACE_MS = 2_000
 
 export class OwnPool implements Sessions {
   readonly #parts: PoolParts
-  readonly #slots: Slots
+  readonly #permits: Permits
   readonly #used = new Map<Session<OwnClient>, Place>()
   readonly #retireAtMs = new WeakMap<Session, number>()
   /** What is being ended, by us or by the server on our request. */
@@ -83,14 +83,14 @@ export class OwnPool implements Sessions {
 
   constructor(parts: PoolParts) {
     this.#parts = parts
-    this.#slots = new Slots(parts.clock, parts.most)
+    this.#permits = new Permits(parts.clock, parts.most)
     // Every connection in the making listens: any number of them is no leak.
     setMaxListeners(0, this.#closing.signal)
   }
 
   async take(waitMs = this.#parts.waitMs): Promise<Session> {
     if (this.#closing.signal.aborted) throw closed()
-    await this.#slots.take(waitMs, () => poolFull({ ...this.#parts, waitMs }))
+    await this.#permits.take(waitMs, () => poolFull({ ...this.#parts, waitMs }))
     const place = this.#occupy()
     const obtained = this.#obtain()
     // A close waits for it, too.
@@ -120,7 +120,7 @@ export class OwnPool implements Sessions {
 
   async close(): Promise<void> {
     this.#closing.abort(closed())
-    this.#slots.refuseAll(closed)
+    this.#permits.refuseAll(closed)
     this.#endIdle()
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
@@ -157,13 +157,13 @@ export class OwnPool implements Sessions {
     place.lent = true
     this.#lent++
     this.#suspectIdle()
-    this.#slots.give()
+    this.#permits.give()
   }
 
   #leave(place: Place): void {
     place.cancel()
     if (place.lent) this.#lent--
-    else this.#slots.give()
+    else this.#permits.give()
   }
 
   /** Where one is lost or does not answer, the others may be lost as well: whoever takes them next asks first. */

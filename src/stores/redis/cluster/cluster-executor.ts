@@ -9,7 +9,7 @@ import type { RedisValue } from '../driver.ts'
 import type { Executor } from '../executor.ts'
 import type { Script } from '../scripts.ts'
 import { isReply, unreachable } from '../server-errors.ts'
-import { slotOf } from './slots.ts'
+import { hashSlotOf } from './hash-slots.ts'
 import type { Topology } from './topology.ts'
 
 const MOVING_PAUSE_MS = 25
@@ -18,7 +18,7 @@ export class ClusterExecutor implements Executor {
   readonly #topology: Topology
   readonly #clock: Clock
   readonly #timeoutMs: number
-  readonly #slots = new Map<string, number>()
+  readonly #hashSlots = new Map<string, number>()
 
   constructor(topology: Topology, clock: Clock, timeoutMs: number) {
     this.#topology = topology
@@ -34,10 +34,10 @@ export class ClusterExecutor implements Executor {
   }
 
   async script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
-    const slot = this.#slotOf(keys[0] ?? '')
+    const hashSlot = this.#hashSlotOf(keys[0] ?? '')
     const deadline = this.#clock.monotonicMs() + this.#timeoutMs
     for (;;) {
-      const node = await this.#topology.primaryOf(slot)
+      const node = await this.#topology.primaryOf(hashSlot)
       try {
         return await node.script(script, keys, args)
       } catch (error) {
@@ -47,7 +47,7 @@ export class ClusterExecutor implements Executor {
         if (code === null) throw error
         if (this.#clock.monotonicMs() > deadline)
           throw unreachable(
-            `Hash slot ${slot} of the cluster is still moving after ${this.#timeoutMs} ms.`,
+            `Hash slot ${hashSlot} of the cluster is still moving after ${this.#timeoutMs} ms.`,
             error,
           )
         await sleep(this.#clock, MOVING_PAUSE_MS)
@@ -63,9 +63,9 @@ export class ClusterExecutor implements Executor {
     return this.#topology.close()
   }
 
-  #slotOf(key: string): number {
-    const known = this.#slots.get(key) ?? slotOf(key)
-    this.#slots.set(key, known)
+  #hashSlotOf(key: string): number {
+    const known = this.#hashSlots.get(key) ?? hashSlotOf(key)
+    this.#hashSlots.set(key, known)
     return known
   }
 }

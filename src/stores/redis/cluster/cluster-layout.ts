@@ -10,7 +10,7 @@ export function clusterLayout(prefix: string, run: Run): Layout {
   return {
     shards,
     workerCalls: new ClusterWorkerCalls(run, shards),
-    fire: (...slot) => outbox.fire(...slot),
+    fire: (...tick) => outbox.fire(...tick),
     drain: () => outbox.drain(),
   }
 }

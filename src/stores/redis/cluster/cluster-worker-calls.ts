@@ -16,8 +16,10 @@ import type { Run } from '../run.ts'
 import type { Shard, Shards } from '../shards.ts'
 import { Sequence, ShardWorkerCalls, type WorkerCalls } from '../worker-calls.ts'
 
-/** Beyond this the oldest are forgotten, and looked for where they are needed again. */
+/** Maximum number of tokens whose shard is remembered. The oldest are forgotten, and searched for if needed again. */
 const MOST_REMEMBERED = 100_000
+const NO_REPORTS: readonly Report[] = []
+const NO_PARTS: ReadonlyMap<Shard, readonly { readonly item: Report }[]> = new Map()
 
 export class ClusterWorkerCalls implements WorkerCalls {
   readonly #run: Run
@@ -42,7 +44,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     await Promise.all(joined.map((shard) => this.#at(shard).register(worker, leaseMs, atOnce)))
   }
 
-  /** Control is last: a worker that is known there may hold something. */
+  /** Control comes last, because a worker that is known there may hold leases. */
   async retire(worker: WorkerId): Promise<void> {
     await Promise.all((await this.#shardsOf(worker)).map((shard) => this.#at(shard).retire(worker)))
     await this.#at(this.#shards.control).retire(worker)
@@ -50,10 +52,14 @@ export class ClusterWorkerCalls implements WorkerCalls {
     this.#atOnce.delete(worker)
   }
 
-  /** Settles elsewhere come first: what fails there leaves no claim behind that nobody knows of. */
+  /**
+   * One call for each shard that has a part, and the claim's shard last: if a call elsewhere fails, no claim is left behind
+   * that this process does not know of. Reports and settles of a lease are in one shard, and so in one call.
+   */
   async cycle(request: CycleRequest): Promise<CycleAnswer> {
-    const { worker, settle, claim } = request
+    const { worker, settle, claim, reports = NO_REPORTS } = request
     const parts = await this.#byShard(settle)
+    const reported = reports.length === 0 ? NO_PARTS : await this.#byShard(reports)
     const home = claim === null ? null : this.#shards.of(claim.queue)
     const settled: SettleAnswer[] = settle.map(() => 'lost')
     const write = async (shard: Shard, wanted: CycleRequest['claim']): Promise<CycleAnswer> => {
@@ -62,11 +68,12 @@ export class ClusterWorkerCalls implements WorkerCalls {
         worker,
         settle: mine.map(({ item }) => item),
         claim: wanted,
+        reports: (reported.get(shard) ?? []).map(({ item }) => item),
       })
       for (const [index, { place }] of mine.entries()) settled[place] = answer.settled[index] ?? 'lost'
       return answer
     }
-    const elsewhere = [...parts.keys()].filter((shard) => shard !== home)
+    const elsewhere = [...new Set([...parts.keys(), ...reported.keys()])].filter((shard) => shard !== home)
     await Promise.all(elsewhere.map((shard) => write(shard, null)))
     if (claim === null || home === null) return { alive: await this.#isAlive(worker), settled, leases: [] }
     const mayClaim = await this.#join(worker, claim.queue)
@@ -93,7 +100,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     for (const [index, { tokens }] of others.entries())
       for (const token of tokens) this.#remember(token, shards[index] as Shard)
     if (!answers.every(({ alive }) => alive)) {
-      // It gives up all that it holds: nobody should wait for that until it expires.
+      // The worker gives up all its leases. Retire it, so that they can be rescued before they expire.
       await this.retire(worker)
       return { alive: false, tokens: [], cancelled: [], paused: [] }
     }
@@ -105,19 +112,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     }
   }
 
-  async report(worker: WorkerId, reports: readonly Report[]): Promise<void> {
-    const parts = [...(await this.#byShard(reports))]
-    await Promise.all(
-      parts.map(([shard, mine]) =>
-        this.#at(shard).report(
-          worker,
-          mine.map(({ item }) => item),
-        ),
-      ),
-    )
-  }
-
-  /** By the word of control: a heartbeat asks the others, too. */
+  /** Asks control only; a heartbeat asks the other shards too. */
   async #isAlive(worker: WorkerId): Promise<boolean> {
     return (await this.#leaseOf(worker, this.#shards.control)).length > 0
   }
@@ -128,7 +123,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     return known
   }
 
-  /** Makes the worker known there, for as long as it is known to control; false where it is not. */
+  /** Registers the worker in the queue's shard, for as long as control knows it; false if control does not. */
   async #join(worker: WorkerId, queue: string): Promise<boolean> {
     const shard = this.#shards.of(queue)
     let joined = this.#joined.get(worker)
@@ -150,7 +145,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     return true
   }
 
-  /** All of them for a worker that another process began. */
+  /** Looks in every shard for a worker that another process registered. */
   async #shardsOf(worker: WorkerId): Promise<readonly Shard[]> {
     const joined = this.#joined.get(worker)
     if (joined !== undefined) return [...joined]
@@ -186,7 +181,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     return parts
   }
 
-  /** Of a lease that another process was granted, or that is long over. Control, which grants none, answers for the latter. */
+  /** For a lease of another process, or one that is long over. Control, which grants no leases, answers for the latter. */
   async #find(token: Token): Promise<Shard> {
     const all = await this.#shards.all()
     const holds = await Promise.all(all.map((shard) => this.#run<number>(shard, 'has_token', [token])))

@@ -1,7 +1,7 @@
 /**
  * Fires ticks of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule moves on
- * and the job goes into the outbox in one step; then it is delivered to its queue, and taken out of the outbox. Whoever fired it
- * delivers, or else the next upkeep of any process. A job that is delivered again is recognised by its sender.
+ * and the job goes into the outbox in one step. Then the process that fired it delivers the job to its queue and removes it from
+ * the outbox; if that fails, the next upkeep of any process does. A job that is delivered twice is recognised by its sender.
  */
 import type { NewJob } from '../../../job/record.ts'
 import type { Schedules } from '../../store.ts'
@@ -26,20 +26,20 @@ export class Outbox {
     this.#shards = shards
   }
 
-  async fire(id: string, slot: number, nextSlot: number | null, job: NewJob): Promise<Fired> {
+  async fire(id: string, tick: number, nextTick: number | null, job: NewJob): Promise<Fired> {
     const args = keyedJob(job) as unknown as JobArgs
     const fired = await this.#run<Fired>(this.#shards.control, 'fire_later', [
       id,
-      slot,
-      nextSlot ?? '',
+      tick,
+      nextTick ?? '',
       ...args,
     ])
-    // Fired it is, and the job is safe: an upkeep delivers it if this does not.
+    // The tick has fired and the job is safe: if this delivery fails, an upkeep delivers it.
     if (fired === 'fired') await this.#deliver([args]).catch(() => undefined)
     return fired
   }
 
-  /** All that others have left here. */
+  /** Delivers what other processes have left here. */
   async drain(): Promise<void> {
     for (;;) {
       const jobs = await this.#run<JobArgs[]>(this.#shards.control, 'outbox', [MOST_AT_ONCE])
@@ -60,7 +60,7 @@ export class Outbox {
     try {
       await this.#run(this.#shards.of(queue), 'enqueue_unique', [`fire:${id}`, 1, 1, ...job])
     } catch (error) {
-      // It is there already.
+      // It was delivered before.
       if (!isReply(error) || !error.message.startsWith('HFKNOWN')) throw error
     }
   }

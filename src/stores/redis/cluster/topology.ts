@@ -1,24 +1,28 @@
-/** Which node of a cluster has which hash slot, as the nodes tell, and a connection to each. */
+/** Which node of a cluster has which hash slot, as the nodes report it, and a connection to each node. */
 import type { ClientOptions } from '../driver.ts'
 import type { Executor } from '../executor.ts'
 import { closed, unreachable } from '../server-errors.ts'
 import type { NodeAddress } from './cluster-url.ts'
-import { SLOTS } from './slots.ts'
+import { HASH_SLOTS } from './hash-slots.ts'
 
 /** One node: its commands, and nothing of where they belong. */
 export type Connect = (address: NodeAddress) => Executor
 
-type SlotRange = readonly [first: number, last: number, primary: readonly [host: string | null, port: number]]
+type HashSlotRange = readonly [
+  first: number,
+  last: number,
+  primary: readonly [host: string | null, port: number],
+]
 
-/** By hash slot; null where nobody serves it. */
-type SlotMap = readonly (NodeAddress | null)[]
+/** By hash slot; null if no node serves it. */
+type HashSlotMap = readonly (NodeAddress | null)[]
 
 export class Topology {
   readonly #seeds: readonly NodeAddress[]
   readonly #connect: Connect
   readonly #nodes = new Map<string, { readonly address: NodeAddress; readonly executor: Executor }>()
-  #map: SlotMap | undefined
-  #asking: Promise<SlotMap> | undefined
+  #map: HashSlotMap | undefined
+  #asking: Promise<HashSlotMap> | undefined
   #closing: Promise<unknown> | undefined
   #turn = 0
 
@@ -27,11 +31,11 @@ export class Topology {
     this.#connect = connect
   }
 
-  async primaryOf(slot: number): Promise<Executor> {
-    const address = (await this.#known())[slot]
+  async primaryOf(hashSlot: number): Promise<Executor> {
+    const address = (await this.#known())[hashSlot]
     if (address) return this.#node(address)
     this.forget()
-    throw unreachable(`No node of the cluster serves hash slot ${slot}.`)
+    throw unreachable(`No node of the cluster serves hash slot ${hashSlot}.`)
   }
 
   async primaries(): Promise<readonly Executor[]> {
@@ -39,12 +43,12 @@ export class Topology {
     return [...new Set(addresses.map((address) => this.#node(address)))]
   }
 
-  /** It was wrong somewhere: ask again before the next use. */
+  /** Says that the map was wrong: it is read again before the next use. */
   forget(): void {
     this.#map = undefined
   }
 
-  /** Some node, another one each time: for who does not care which. */
+  /** The address of any node, a different one each time. */
   anyAddress(): ClientOptions {
     const all = [...this.#candidates().values()]
     const { host, port } = all[this.#turn++ % all.length] as NodeAddress
@@ -70,7 +74,7 @@ export class Topology {
     return executor
   }
 
-  async #known(): Promise<SlotMap> {
+  async #known(): Promise<HashSlotMap> {
     if (this.#map !== undefined) return this.#map
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined
@@ -78,11 +82,11 @@ export class Topology {
     return this.#asking
   }
 
-  /** Whoever answers first: a node that is cut off from the others does not know better, and is found out by its answers. */
-  async #ask(): Promise<SlotMap> {
+  /** Uses the first answer. A node that is cut off may answer wrongly; its redirections show that later. */
+  async #ask(): Promise<HashSlotMap> {
     const asked = [...this.#candidates().values()].map(async (address) => {
       const ranges = await this.#node(address).command('CLUSTER', ['SLOTS'])
-      return readMap(ranges as SlotRange[], address)
+      return readMap(ranges as HashSlotRange[], address)
     })
     try {
       this.#map = await Promise.any(asked)
@@ -98,8 +102,8 @@ export class Topology {
     return new Map([...known, ...this.#seeds].map((address) => [nameOf(address), address]))
   }
 
-  /** Nodes that have nothing any more. */
-  #leaveOthers(map: SlotMap): void {
+  /** Closes connections to nodes that have no hash slots any more. */
+  #leaveOthers(map: HashSlotMap): void {
     const serving = new Set(map.filter((address) => address !== null).map(nameOf))
     for (const [name, { executor }] of this.#nodes) {
       if (serving.has(name)) continue
@@ -109,9 +113,9 @@ export class Topology {
   }
 }
 
-/** A node may leave its own address out: it is where it was asked. */
-function readMap(ranges: readonly SlotRange[], asked: NodeAddress): SlotMap {
-  const map: (NodeAddress | null)[] = Array.from({ length: SLOTS }, () => null)
+/** A node may leave out its own address: it is the one that was asked. */
+function readMap(ranges: readonly HashSlotRange[], asked: NodeAddress): HashSlotMap {
+  const map: (NodeAddress | null)[] = Array.from({ length: HASH_SLOTS }, () => null)
   for (const [first, last, [host, port]] of ranges)
     map.fill({ host: host === null || host === '' ? asked.host : host, port }, first, last + 1)
   return map

@@ -1,14 +1,18 @@
--- Uses: jobs, waiting, by_id, final, leases, insert, rewrite, running, filter.
--- Cancels, replays or discards jobs that a filter selects, each if its state allows it.
--- ARGV: cancel, replay or discard; the reason of a cancel (JSON) or the payload of a replay (empty: stays); a filter as
---       filter.lua takes it; ids.
+-- Uses: jobs, waiting, by_id, final, leases, insert, rewrite, running, filter, edit.
+-- Cancels, replays, discards or edits jobs that a filter selects, each if its state allows it.
+-- ARGV: cancel, replay, discard or edit; the reason of a cancel (JSON), the payload of a replay (empty: stays), or an edit as
+--       edit.lua takes it; a filter as filter.lua takes it; ids.
 -- Answers: a letter for each selected job: c changed (a cancelled job never runs), q its worker is told to cancel it, h its
---       worker has reported that the cancel took effect, f its state does not allow the change.
+--       worker has reported that the cancel took effect, f its state does not allow the change, u it runs and can't be edited,
+--       k another job holds its key.
 local action, reason, payload = ARGV[1], ARGV[2], ARGV[2]
-local ACTIONS = { cancel = true, replay = true, discard = true }
+local ACTIONS = { cancel = true, replay = true, discard = true, edit = true }
 if not ACTIONS[action] then return refused('an unknown action') end
--- A full Redis refuses to replay: that makes jobs ready again. Cancelling and discarding make room.
-if action ~= 'replay' then write_though_full() end
+local edit = action == 'edit' and cjson.decode(ARGV[2])
+local fault = edit and fault_of_edit(edit)
+if fault then return refused(fault) end
+-- A full Redis refuses to replay and to edit: that may take more memory. Cancelling and discarding make room.
+if action == 'cancel' or action == 'discard' then write_though_full() end
 local told = {}
 
 local function cancel(id, record, ending)
@@ -54,7 +58,7 @@ local function replay_all(ids, records, ends)
   for index, id in ipairs(ids) do
     local record, ending = records[index], ends[index]
     local is_dead = ending and string.sub(ending, 3, 3) == 'd'
-    answers[index] = is_dead and takes_key(id, record) and 'c' or 'f'
+    answers[index] = is_dead and (takes_key(id, record) and 'c' or 'k') or 'f'
     if answers[index] == 'c' then
       if payload ~= '' then write_record(id, with_payload(record, payload)) end
       local beginning = beginning_of(record)
@@ -92,11 +96,18 @@ local function cancel_all(ids, records, ends)
   return answers
 end
 
+local function edit_all(ids, records, ends)
+  local answers = {}
+  for index, id in ipairs(ids) do answers[index] = ends[index] and 'f' or edit_one(id, records[index], edit) end
+  return answers
+end
+
 local filter = cjson.decode(ARGV[3])
 filter.with_ends = true
 local ids, records, ends = selector(filter)({ unpack(ARGV, 4) })
 local answers
 if action == 'replay' then answers = replay_all(ids, records, ends)
 elseif action == 'discard' then answers = discard_all(ids, ends)
+elseif edit then answers = edit_all(ids, records, ends)
 else answers = cancel_all(ids, records, ends) end
 return table.concat(answers)

@@ -1,17 +1,20 @@
--- Uses: jobs, waiting, by_id, final, leases, release, attempts, settle.
--- Settles, then claims: one step. Only the worker of a lease settles its positions, each once. A claim takes the first jobs
+-- Uses: jobs, waiting, by_id, final, leases, release, attempts, reports, settle.
+-- Keeps reports, settles, then claims: one step. Only the worker of a lease settles its positions, each once. A claim takes the first jobs
 -- of a queue that is not paused, for a worker that is registered, and puts them under a token greater than all before.
 -- Nothing is written before the lease was checked. A full Redis refuses none of it: the first write ends a lease or takes
 -- jobs out of a set, which need no memory, or is write_though_full.
 -- ARGV: worker, queue (empty: no claim), limit, 1 for a suspect too, the client's counter, number of leases to settle;
---       each lease as settle_lease takes it.
+--       each lease as settle_lease takes it; then reports as keep_reports takes them, if there are any.
 -- Answers: whether the worker is alive, the letters for each lease, and for each lease claimed its token, claimedAt,
 --       ids and scores, records, pasts.
 local worker, queue, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local refusal = read_settles(7)
+local refusal, behind = read_settles(7)
+local has_reports = not refusal and behind <= #ARGV
+if has_reports then refusal = read_reports(behind) end
 if refusal then return refused(refusal) end
 
+if has_reports then keep_reports(behind, worker) end
 local letters = {}
 local at = 7
 for index = 1, tonumber(ARGV[6]) do letters[index], at = settle_lease(at, worker) end

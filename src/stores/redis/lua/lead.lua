@@ -1,11 +1,15 @@
--- Makes the candidate the leader for some time, or extends its time, unless another one leads.
+-- Makes the candidate the leader for some time, or extends its time, unless another one leads. With 0 ms it steps down.
 -- ARGV: candidate, ms.
--- Answers: 1 if it leads.
+-- Answers: 1 if it leads now.
 write_though_full()
 local text = redis.call('GET', B .. 'leader')
 if text then
   local until_ms, leader = string.match(text, '^(%d+) (.*)$')
   if leader ~= ARGV[1] and tonumber(until_ms) > now then return 0 end
+end
+if tonumber(ARGV[2]) <= 0 then
+  redis.call('DEL', B .. 'leader')
+  return 0
 end
 redis.call('SET', B .. 'leader', int(now + tonumber(ARGV[2])) .. ' ' .. ARGV[1])
 return 1

@@ -61,7 +61,7 @@ local function read_detail(json)
 end
 
 -- Checks all settles of the call before anything is written, because a script that fails half-way keeps what it wrote. Keeps
--- the details of mixed settles, decoded, by their place in ARGV. Returns what is wrong, or nil.
+-- the details of mixed settles, decoded, by their place in ARGV. Returns what is wrong, or nil and where the reports begin.
 local mixed = {}
 local function read_settles(at)
   for _ = 1, tonumber(ARGV[6]) do
@@ -77,8 +77,8 @@ local function read_settles(at)
     end
     at = mode == 'f' and first or first + size
   end
-  if at ~= #ARGV + 1 then return 'a settlement with a part missing' end
-  return nil
+  if at > #ARGV + 1 then return 'a settlement with a part missing' end
+  return nil, at
 end
 
 -- `detail` is as read_detail returns it.

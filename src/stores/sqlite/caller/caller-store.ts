@@ -51,9 +51,16 @@ export function storeInDatabase(options: InDatabase, world: InDatabaseWorld = {}
     readSql(readPrefix(prefix)),
     world.clock ?? systemClock,
   )
+  const methods = storeMethods((name, ...args) => store.call(name, ...args), world.maxLook ?? MAX_LOOK)
+  const { notes } = methods
   return {
     kind: 'sqlite',
-    ...storeMethods((name, ...args) => store.call(name, ...args), world.maxLook ?? MAX_LOOK),
+    ...methods,
+    enqueue: (flush) => (flush.tx === undefined ? methods.enqueue(flush) : store.transactions.enqueue(flush)),
+    notes: {
+      ...notes,
+      list: (kind, tx) => (tx === undefined ? notes.list(kind) : store.transactions.listNotes(kind, tx)),
+    },
     open: () => store.open(),
     close: () => store.close(),
     subscribe: (listener) => store.subscribe(listener),

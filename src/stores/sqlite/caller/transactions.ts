@@ -66,16 +66,17 @@ export class CallerTransactions implements Transactions {
     this.#parts = parts
   }
 
-  async enqueue(tx: unknown, flush: Flush): Promise<readonly EnqueueAnswer[]> {
-    return this.#inside(await this.#handle(tx), (engine) => enqueue(engine, flush))
+  async enqueue(flush: Flush): Promise<readonly EnqueueAnswer[]> {
+    return this.#inside(await this.#handle(flush.tx), (engine) => enqueue(engine, flush))
   }
 
-  enqueueSync(tx: unknown, flush: Flush): readonly EnqueueAnswer[] {
+  enqueueSync(flush: Flush): readonly EnqueueAnswer[] {
+    const { tx } = flush
     if (isKysely(tx)) throw asynchronousKysely()
     return this.#inside(handleOf(tx, this.#parts.library), (engine) => enqueue(engine, flush))
   }
 
-  async notes(tx: unknown, kind: string): Promise<readonly Note[]> {
+  async listNotes(kind: string, tx: unknown): Promise<readonly Note[]> {
     return this.#inside(await this.#handle(tx), (engine) => listNotes(engine, kind))
   }
 

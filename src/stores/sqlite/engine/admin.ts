@@ -1,7 +1,8 @@
 /** Administration: what people read and change. */
 import type { JobId } from '../../../job/ids.ts'
 import type { JobRecord } from '../../../job/record.ts'
-import type { BulkAction, CancelAnswer, ChangeAnswer, JobEdit, JobFilter, QueueStatus } from '../../store.ts'
+import { countOutcomes } from '../../changes.ts'
+import type { ChangeAnswer, ChangeOutcome, JobChange, JobEdit, JobFilter, QueueStatus } from '../../store.ts'
 import type { Engine } from './engine.ts'
 import { scan } from './list.ts'
 import { Places } from './places.ts'
@@ -56,13 +57,8 @@ export function setPaused(engine: Engine, queue: string, paused: boolean): void 
   engine.hint({ type: paused ? 'paused' : 'ready', queue })
 }
 
-export function cancel(engine: Engine, id: JobId, reason: string | null): CancelAnswer {
-  const row = engine.job(id)
-  return row === undefined ? 'missing' : cancelJob(engine, row, new Places(engine), reason)
-}
-
-function cancelJob(engine: Engine, row: JobRow, places: Places, reason: string | null): CancelAnswer {
-  if (engine.db.get('endedBySeq', row.seq) !== undefined) return 'final'
+function cancel(engine: Engine, row: JobRow, places: Places, reason: string | null): ChangeOutcome {
+  if (endOf(engine, row) !== undefined) return 'final'
   const state = engine.waitingState(row)
   if (state !== null) {
     engine.takeWaiting(row, state)
@@ -82,33 +78,47 @@ function cancelJob(engine: Engine, row: JobRow, places: Places, reason: string |
 export function change(
   engine: Engine,
   filter: JobFilter,
-  action: BulkAction,
+  wanted: JobChange,
   limit: number,
   after: JobId | null,
   maxLook?: number,
 ): ChangeAnswer {
-  const { found, ...page } = scan(engine, { filter, order: 'up', after, limit }, maxLook)
   const places = new Places(engine)
-  const changed = found.filter(({ row }) => apply(engine, row, places, action)).length
-  return { changed, skipped: found.length - changed, ...page }
+  const { found, ...page } = scan(engine, { filter, order: 'up', after, limit }, maxLook, places)
+  return { outcomes: countOutcomes(found.map(({ row }) => apply(engine, row, places, wanted))), ...page }
 }
 
-function apply(engine: Engine, row: JobRow, places: Places, action: BulkAction): boolean {
-  if (action.type === 'cancel') return cancelJob(engine, row, places, action.reason) !== 'final'
-  const end = engine.db.get<EndedRow>('endedBySeq', row.seq)
-  if (end === undefined) return false
-  if (action.type === 'replay')
-    return end.state === 'dead' && replay(engine, row, action.payload ?? row.payload)
+function apply(engine: Engine, row: JobRow, places: Places, wanted: JobChange): ChangeOutcome {
+  switch (wanted.type) {
+    case 'cancel':
+      return cancel(engine, row, places, wanted.reason)
+    case 'edit':
+      return edit(engine, row, places, wanted)
+    case 'replay':
+      return replay(engine, row, wanted.payload ?? row.payload)
+    case 'discard':
+      return discard(engine, row)
+  }
+}
+
+function endOf(engine: Engine, row: JobRow): EndedRow | undefined {
+  return engine.db.get<EndedRow>('endedBySeq', row.seq)
+}
+
+function discard(engine: Engine, row: JobRow): ChangeOutcome {
+  const end = endOf(engine, row)
+  if (end === undefined) return 'not_final'
   engine.forget(row.seq, row.queue, end.state)
-  return true
+  return 'discarded'
 }
 
-/** Ready with all its attempts again; left if another job holds its key. */
-function replay(engine: Engine, row: JobRow, payload: string): boolean {
+/** Ready with all its attempts again, unless another job holds its key. */
+function replay(engine: Engine, row: JobRow, payload: string): ChangeOutcome {
+  if (endOf(engine, row)?.state !== 'dead') return 'not_dead'
   const unique = uniqueOf(row)
   if (unique !== null) {
     const holder = engine.keyHolder(unique.key)
-    if (holder !== undefined && holder !== row.id) return false
+    if (holder !== undefined && holder !== row.id) return 'key_held'
     engine.takeKey(unique, row.id)
   }
   engine.db.runOne('outOfEnded', row.seq)
@@ -116,16 +126,14 @@ function replay(engine: Engine, row: JobRow, payload: string): boolean {
   const again = { ...row, payload, attempt: 0, crashes: 0, due: engine.now() }
   engine.rewrite(again)
   engine.putWaiting(again, 'ready')
-  return true
+  return 'replayed'
 }
 
-export function edit(engine: Engine, id: JobId, change: JobEdit): 'edited' | 'running' | 'final' | 'missing' {
-  const row = engine.job(id)
-  if (row === undefined) return 'missing'
-  const place = new Places(engine).of(row)
+function edit(engine: Engine, row: JobRow, places: Places, wanted: JobEdit): ChangeOutcome {
+  const place = places.of(row)
   if (place.state === 'ended') return 'final'
   if (place.state === 'running') return 'running'
-  const { payload = row.payload, rank, due: newDue } = change
+  const { payload = row.payload, rank, due: newDue } = wanted
   const due = newDue === undefined ? row.due : engine.dueAt(newDue)
   const edited = {
     ...row,

@@ -11,22 +11,20 @@ interface ScheduleRow {
   readonly last_tick: number | null
 }
 
-export function putSchedule(engine: Engine, { id, spec, nextSlot }: ScheduleSpec): void {
-  engine.db.run('putSchedule', id, spec, nextSlot)
-}
-
-export function removeSchedule(engine: Engine, id: string): boolean {
-  return engine.db.run('removeSchedule', id) === 1
+export function putSchedule(engine: Engine, id: string, schedule: ScheduleSpec | null): boolean {
+  if (schedule === null) return engine.db.run('removeSchedule', id) === 1
+  engine.db.run('putSchedule', id, schedule.spec, schedule.nextTick)
+  return true
 }
 
 export function listSchedules(engine: Engine): ScheduleList {
   const schedules = engine.db
     .all<ScheduleRow>('schedules')
-    .map(({ id, spec, next_tick: nextSlot, last_tick: lastSlot }): StoredSchedule => ({
+    .map(({ id, spec, next_tick: nextTick, last_tick: lastTick }): StoredSchedule => ({
       id,
       spec,
-      nextSlot,
-      lastSlot,
+      nextTick,
+      lastTick,
     }))
   return { now: engine.now(), schedules }
 }
@@ -41,19 +39,24 @@ export function fire(
   const schedule = engine.db.get<ScheduleRow>('schedule', id)
   if (schedule === undefined) return 'missing'
   const { last_tick: last } = schedule
-  // A last tick in the future was fired before the clock was put back: it stands for itself alone.
+  // If the last tick is in the future, the clock has been set back since; it then blocks only itself.
   if (last !== null && tick <= last && (tick === last || last <= engine.now())) return 'already'
   engine.db.runOne('moveSchedule', tick, nextTick, id)
   add(engine, job)
   return 'fired'
 }
 
-export function putNote(engine: Engine, kind: string, id: string, text: string, ttlMs: number | null): void {
-  engine.db.run('putNote', kind, id, text, ttlMs === null ? null : engine.now() + Math.round(ttlMs))
-}
-
-export function removeNote(engine: Engine, kind: string, id: string): boolean {
-  return engine.db.run('removeNote', kind, id, engine.now()) === 1
+export function putNote(
+  engine: Engine,
+  kind: string,
+  id: string,
+  text: string | null,
+  ttlMs: number | null,
+): boolean {
+  const now = engine.now()
+  if (text === null) return engine.db.run('removeNote', kind, id, now) === 1
+  engine.db.run('putNote', kind, id, text, ttlMs === null ? null : now + Math.round(ttlMs))
+  return true
 }
 
 export function listNotes(engine: Engine, kind: string): readonly Note[] {

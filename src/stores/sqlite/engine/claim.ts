@@ -5,17 +5,22 @@ import { checkJob, damaged } from './damage.ts'
 import { suspect, type Engine } from './engine.ts'
 import { claimedJob, readJobRow, type JobRow, type JobValues } from './rows.ts'
 import { settleAll } from './settle.ts'
+import { keepReports } from './workers.ts'
 
-/** Settles, then claims: the claim can take what the settle released. */
-export function cycle(engine: Engine, { worker, settle, claim }: CycleRequest): CycleAnswer {
+/** Keeps reports, settles, then claims: a settled job keeps its reports, and the claim can take what the settle released. */
+export function cycle(engine: Engine, { worker, settle, claim, reports = [] }: CycleRequest): CycleAnswer {
+  keepReports(engine, worker, reports)
   const settled = settleAll(engine, worker, settle)
   const alive = isAlive(engine, worker)
   return { alive, settled, leases: alive && claim !== null ? claimJobs(engine, worker, claim) : [] }
 }
 
 /** The answer of a cycle that would write nothing; undefined if it would. An idle worker must not take the write lock. */
-export function idleCycle(engine: Engine, { worker, settle, claim }: CycleRequest): CycleAnswer | undefined {
-  if (settle.length > 0) return undefined
+export function idleCycle(
+  engine: Engine,
+  { worker, settle, claim, reports = [] }: CycleRequest,
+): CycleAnswer | undefined {
+  if (settle.length + reports.length > 0) return undefined
   const alive = isAlive(engine, worker)
   const isEmpty = !alive || claim === null || candidates(engine, { ...claim, limit: 1 }).length === 0
   return isEmpty ? { alive, settled: [], leases: [] } : undefined

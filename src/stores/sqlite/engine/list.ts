@@ -56,9 +56,13 @@ export function deadGroups(
 }
 
 /** The first `limit` jobs behind the cursor that match. */
-export function scan(engine: Engine, request: ScanRequest, maxLook = MAX_LOOK): Scanned {
+export function scan(
+  engine: Engine,
+  request: ScanRequest,
+  maxLook = MAX_LOOK,
+  places = new Places(engine),
+): Scanned {
   const { filter, limit } = request
-  const places = new Places(engine)
   const found: Found[] = []
   let looked = 0
   let last: JobId | null = null

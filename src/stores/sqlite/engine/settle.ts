@@ -2,7 +2,7 @@
 import type { AttemptError } from '../../../job/failure.ts'
 import type { Token, WorkerId } from '../../../job/ids.ts'
 import type { AttemptRecord } from '../../../job/record.ts'
-import type { Settlement } from '../../../job/settlement.ts'
+import { comesBack, type Settlement } from '../../../job/settlement.ts'
 import { unknownSettlement } from '../../settle-check.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../../store.ts'
 import type { Ending, Engine } from './engine.ts'
@@ -87,7 +87,7 @@ function write(engine: Engine, lease: OpenLease, seq: number, { settlement, runM
   }
 }
 
-/** `final` null: nothing is kept of the job. */
+/** Deletes the job if `final` is null. */
 function ended(
   engine: Engine,
   { row: { queue, keyed } }: OpenLease,
@@ -117,12 +117,7 @@ function comeBackLater(
   engine.putWaiting(engine.comeBack(row, { due, attempt }), 'scheduled')
 }
 
-/** Ready again where it stood; the attempt is handed back. */
+/** Makes the job ready in its old place, and hands its attempt back. */
 export function release(engine: Engine, seq: number): void {
   engine.putWaiting(engine.jobAt(seq), 'ready')
-}
-
-/** Whether the job would wait for another attempt. */
-function comesBack({ type }: Settlement): boolean {
-  return type !== 'completed' && type !== 'dead' && type !== 'cancelled'
 }

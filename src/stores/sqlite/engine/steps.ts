@@ -29,21 +29,15 @@ export const WRITES = {
   renew: workers.renew,
   cycle,
   heartbeat: workers.heartbeat,
-  report: workers.report,
   promote: upkeep.promote,
   rescue,
   prune: upkeep.prune,
   lead: upkeep.lead,
-  resign: upkeep.resign,
   setPaused: admin.setPaused,
-  cancel: admin.cancel,
   change: admin.change,
-  edit: admin.edit,
   putSchedule: book.putSchedule,
-  removeSchedule: book.removeSchedule,
   fire: book.fire,
   putNote: book.putNote,
-  removeNote: book.removeNote,
 }
 
 /**

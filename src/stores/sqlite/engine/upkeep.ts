@@ -60,6 +60,10 @@ export function prune(engine: Engine, retention: Retention, limit: number): { pr
 
 /** The leader also takes over at once from processes that are provably gone: a rescue waits until leases could be renewed. */
 export function lead(engine: Engine, candidate: WorkerId, ttlMs: number): boolean {
+  if (ttlMs <= 0) {
+    engine.db.run('resign', candidate)
+    return false
+  }
   const { own } = engine.processes
   const now = engine.now()
   const leader = engine.db.get<{ id: WorkerId; process: string | null }>('leader')
@@ -68,8 +72,4 @@ export function lead(engine: Engine, candidate: WorkerId, ttlMs: number): boolea
   const leads = engine.db.run('lead', candidate, now + Math.round(ttlMs), own, now) === 1
   if (leads) engine.rescued(rescueGone(engine, MAX_BATCH))
   return leads
-}
-
-export function resign(engine: Engine, candidate: WorkerId): void {
-  engine.db.run('resign', candidate)
 }

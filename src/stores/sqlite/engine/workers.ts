@@ -11,7 +11,7 @@ export function register(engine: Engine, worker: WorkerId, leaseMs: number, atOn
   engine.db.run('register', worker, Math.round(leaseMs), expiresAt, atOnce, engine.processes.own)
 }
 
-/** Leases that it still holds become rescuable at once. */
+/** Leases that it still holds can be rescued at once. */
 export function retire(engine: Engine, worker: WorkerId): void {
   engine.db.run('deleteWorker', worker)
 }
@@ -39,7 +39,7 @@ export function heartbeat(engine: Engine, request: HeartbeatRequest): HeartbeatA
   }
 }
 
-/** A heartbeat that comes after a later one tells what was true before. */
+/** A heartbeat that arrives after a later one is out of date. */
 function renewAndCount(engine: Engine, known: WorkerRow, request: HeartbeatRequest): void {
   const { nth = known.nth, atOnce = known.at_once } = request
   const isLate = nth < known.nth
@@ -53,7 +53,7 @@ function releaseStranger(engine: Engine, worker: WorkerId, token: Token): void {
   for (const position of lease.revoke()) releaseFrom(engine, lease, position)
 }
 
-/** Ready where it stood; cancelled, if that was requested. */
+/** Ready in its old place, or cancelled if that was requested. */
 export function releaseFrom(engine: Engine, lease: OpenLease, position: number): void {
   const seq = lease.seqs[position]
   if (seq === undefined) throw new Error(`Lease ${lease.row.token} has no position ${position}.`)
@@ -67,8 +67,8 @@ function noticesOf(engine: Engine, { token }: LeaseRow): HeartbeatAnswer['cancel
   return rows.flatMap(({ position, reason, heard }) => (heard === 1 ? [] : [{ token, position, reason }]))
 }
 
-/** What is not under the token any more is ignored. */
-export function report(engine: Engine, worker: WorkerId, reports: readonly Report[]): void {
+/** Ignores a report whose position is not open under the worker's token. */
+export function keepReports(engine: Engine, worker: WorkerId, reports: readonly Report[]): void {
   for (const { token, position, progress, log } of reports) {
     const lease = OpenLease.at(engine, token)
     const seq = lease?.row.worker === worker ? lease.openAt(position) : null

@@ -112,12 +112,12 @@ interface CycleTuples extends Omit<CycleRequest, 'settle'> {
   readonly settle: readonly SettleTuple[]
 }
 
-function packCycle({ worker, settle, claim }: CycleRequest): CycleTuples {
-  return { worker, settle: settle.map(packSettle), claim }
+function packCycle({ settle, ...rest }: CycleRequest): CycleTuples {
+  return { ...rest, settle: settle.map(packSettle) }
 }
 
-function unpackCycle({ worker, settle, claim }: CycleTuples): CycleRequest {
-  return { worker, settle: settle.map(unpackSettle), claim }
+function unpackCycle({ settle, ...rest }: CycleTuples): CycleRequest {
+  return { ...rest, settle: settle.map(unpackSettle) }
 }
 
 function packSettle(request: SettleRequest): SettleTuple {

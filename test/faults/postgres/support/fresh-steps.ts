@@ -9,6 +9,8 @@ import {
   CANCELLED,
   COMPLETED,
   DEAD,
+  cancelOne,
+  editOne,
   newJob,
   RELEASE,
   retention,
@@ -48,7 +50,7 @@ export class Steps {
 
   async start(): Promise<void> {
     await this.#store.register(this.#worker, 600_000)
-    await this.#store.schedules.put({ id: 'plans', spec: '{}', nextSlot: 1 })
+    await this.#store.schedules.put('plans', { spec: '{}', nextTick: 1 })
   }
 
   readonly hot: readonly Step[] = [
@@ -147,14 +149,13 @@ export class Steps {
   /** One that waits, one that is claimed, and those that ended in some way. */
   async #cancelEach(): Promise<void> {
     const leases = await this.#some()
-    const { admin } = this.#store
     const held = leases.flatMap(({ jobs }) => jobs)
     const later = await this.#enqueue({ due: { inMs: 60_000 } }, { while: 'unfinished' })
     await this.#settle(leases, [COMPLETED, DEAD, CANCELLED])
     const ids = [held[0]?.id, held[1]?.id, held[2]?.id, later[0]?.id, this.#ids.job()]
-    for (const id of ids) if (id !== undefined) await admin.cancel(id, null)
+    for (const id of ids) if (id !== undefined) await cancelOne(this.#store, id, null)
     for (const { id } of (await this.#claim(QUEUE, 2)).flatMap(({ jobs }) => jobs))
-      await admin.cancel(id, null)
+      await cancelOne(this.#store, id, null)
   }
 
   async #some(): Promise<readonly Lease[]> {
@@ -171,16 +172,16 @@ export class Steps {
 
   async #edit(): Promise<void> {
     const [job] = await this.#enqueue({ queue: 'keyed' }, { while: 'ready' })
-    await this.#store.admin.edit(job!.id, { payload: '1' })
+    await editOne(this.#store, job!.id, { payload: '1' })
     const [later] = await this.#enqueue({ due: { inMs: 60_000 } })
-    await this.#store.admin.edit(later!.id, { due: { inMs: 0 } })
+    await editOne(this.#store, later!.id, { due: { inMs: 0 } })
   }
 
   async #report(): Promise<void> {
     const leases = await this.#some()
     const log = [{ at: 1, level: 'info', message: 'here' }] as never
     const reports = leases.map(({ token }) => ({ token, position: 0, progress: null, log }))
-    await this.#store.report(this.#worker, reports)
+    await this.#store.cycle({ worker: this.#worker, settle: [], claim: null, reports })
     await this.#settle(leases, [COMPLETED])
   }
 

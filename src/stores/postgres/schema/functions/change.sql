@@ -1,15 +1,15 @@
--- Makes a dead job ready again with all its attempts, and with another payload if one is given. False if it is not dead, or
--- if another job holds its unique key.
-create function holdfast.replay(p_id uuid, p_payload text) returns boolean language plpgsql as $$
+-- Makes a dead job ready again with all its attempts, and with another payload if one is given. Returns replayed, not_dead, or
+-- key_held if another job holds its unique key.
+create function holdfast.replay(p_id uuid, p_payload text) returns text language plpgsql as $$
 declare
   v_job holdfast.dead;
   v_holder uuid;
 begin
   select * into v_job from holdfast.dead as dead where dead.id = p_id for update;
-  if not found then return false; end if;
+  if not found then return 'not_dead'; end if;
   if v_job.unique_key is not null then
     v_holder := holdfast.take_key(v_job.unique_key, p_id, v_job.unique_hold);
-    if v_holder <> p_id then return false; end if;
+    if v_holder <> p_id then return 'key_held'; end if;
   end if;
   delete from holdfast.dead as dead where dead.id = p_id;
   if not found then raise exception 'dead letter % is gone, although it is locked', p_id; end if;
@@ -19,7 +19,7 @@ begin
     v_job.created_at, 0, 0, v_job.unique_hold, v_job.unique_key,
     coalesce(v_job.past, '{}') || jsonb_build_object('error', v_job.error), v_job.facts,
     coalesce(p_payload, v_job.payload))::holdfast.waiting);
-  return true;
+  return 'replayed';
 end $$;
 
 -- Deletes the final jobs among these that are in one of these states (null: any); returns how many it deleted. Takes its
@@ -63,73 +63,100 @@ begin
   return v_discarded;
 end $$;
 
--- Applies one action to these jobs and returns how many it changed. p_states, if given, are the states that the caller asked
--- for: a job that has left them since it was found stays as it is. p_reason is for cancels, p_payload for replays.
+-- Applies one action to these jobs. p_states, if given, are the states that the caller asked for: a job that has left them since
+-- it was found stays as it is. p_reason is for cancels, p_payload for replays. Returns the number of jobs with each outcome, see
+-- holdfast.count_outcomes; of a discard only those that it deleted.
 create function holdfast.change(p_ids uuid[], p_states text[], p_action text, p_reason text, p_payload text)
-returns integer language plpgsql
+returns json language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   case p_action
     when 'replay' then return holdfast.replay_all(p_ids, p_states, p_payload);
-    when 'discard' then return holdfast.discard(p_ids, p_states);
+    when 'discard' then return json_build_object('discarded', holdfast.discard(p_ids, p_states));
     when 'cancel' then return holdfast.cancel_all(p_ids, p_states, p_reason);
     else raise exception 'unknown action: %', coalesce(p_action, 'null');
   end case;
 end $$;
 
+-- The number of jobs with each outcome, as a JSON object. Jobs that are missing, or in a state that was not asked for, don't count.
+create function holdfast.count_outcomes(p_outcomes text[]) returns json language sql immutable as $$
+  select coalesce(json_object_agg(counted.outcome, counted.jobs), '{}')
+  from (
+    select outcome, count(*) as jobs from unnest(p_outcomes) as outcome
+    where outcome not in ('missing', 'other') group by outcome
+  ) as counted
+$$;
+
 -- Replays dead jobs. Locks them in order of id, and then takes their keys in the order in which enqueues take keys.
-create function holdfast.replay_all(p_ids uuid[], p_states text[], p_payload text) returns integer language plpgsql as $$
+create function holdfast.replay_all(p_ids uuid[], p_states text[], p_payload text) returns json language plpgsql as $$
 declare
   v_id uuid;
-  v_changed integer := 0;
+  v_outcomes text[] := '{}';
 begin
-  if 'dead' <> all (p_states) then return 0; end if;
+  if 'dead' <> all (p_states) then return '{}'; end if;
   perform from holdfast.dead as dead where dead.id = any (p_ids) order by dead.id for update;
   for v_id in
     select dead.id from holdfast.dead as dead where dead.id = any (p_ids)
     order by dead.unique_key collate "C" nulls first, dead.id
   loop
-    if holdfast.replay(v_id, p_payload) then v_changed := v_changed + 1; end if;
+    v_outcomes := v_outcomes || holdfast.replay(v_id, p_payload);
   end loop;
-  return v_changed;
+  return holdfast.count_outcomes(v_outcomes);
 end $$;
+
+-- These jobs, in the order in which enqueues lock waiting jobs and their keys.
+create function holdfast.in_lock_order(p_ids uuid[]) returns setof uuid language sql stable as $$
+  select asked from unnest(p_ids) as asked
+  left join holdfast.ready as ready on ready.id = asked
+  left join holdfast.scheduled as scheduled on scheduled.id = asked
+  order by coalesce(ready.unique_key, scheduled.unique_key) collate "C" nulls first, asked
+$$;
 
 -- Cancels jobs: first those that wait, in the order in which enqueues lock jobs and their keys; then those that run, with
 -- their leases locked in order of token.
-create function holdfast.cancel_all(p_ids uuid[], p_states text[], p_reason text) returns integer language plpgsql as $$
+create function holdfast.cancel_all(p_ids uuid[], p_states text[], p_reason text) returns json language plpgsql as $$
 declare
   v_id uuid;
   v_rest uuid[] := '{}';
-  v_changed integer := 0;
+  v_outcomes text[] := '{}';
 begin
-  for v_id in
-    select asked from unnest(p_ids) as asked
-    left join holdfast.ready as ready on ready.id = asked
-    left join holdfast.scheduled as scheduled on scheduled.id = asked
-    order by coalesce(ready.unique_key, scheduled.unique_key) collate "C" nulls first, asked
-  loop
-    if holdfast.cancel_waiting(v_id, p_reason, p_states) then v_changed := v_changed + 1;
+  for v_id in select * from holdfast.in_lock_order(p_ids) loop
+    if holdfast.cancel_waiting(v_id, p_reason, p_states) then v_outcomes := v_outcomes || 'cancelled'::text;
     else v_rest := v_rest || v_id; end if;
   end loop;
-  if v_rest = '{}' then return v_changed; end if;
+  if v_rest = '{}' then return holdfast.count_outcomes(v_outcomes); end if;
   if p_states is null or 'running' = any (p_states) then
     perform from holdfast.lease as lease
     where lease.token = any (array(select token from holdfast.open_leases(v_rest)))
     order by lease.token for update;
   end if;
   foreach v_id in array v_rest loop
-    if holdfast.cancel(v_id, p_reason, p_states) in ('cancelled', 'requested', 'heard') then
-      v_changed := v_changed + 1;
-    end if;
+    v_outcomes := v_outcomes || holdfast.cancel(v_id, p_reason, p_states);
   end loop;
-  return v_changed;
+  return holdfast.count_outcomes(v_outcomes);
 end $$;
 
--- Changes a waiting job. A null parameter leaves that part as it is. Returns edited, running, final or missing.
-create function holdfast.edit(
-  p_id uuid, p_payload text, p_priority smallint, p_head_start bigint, p_due_in bigint, p_due_at bigint
-) returns text language plpgsql
+-- Edits jobs, with the arguments of holdfast.edit. Returns the number of jobs with each outcome, see holdfast.count_outcomes.
+create function holdfast.edit_all(
+  p_ids uuid[], p_states text[], p_payload text, p_priority smallint, p_head_start bigint, p_due_in bigint, p_due_at bigint
+) returns json language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_id uuid;
+  v_outcomes text[] := '{}';
+begin
+  for v_id in select * from holdfast.in_lock_order(p_ids) loop
+    v_outcomes := v_outcomes
+      || holdfast.edit(v_id, p_states, p_payload, p_priority, p_head_start, p_due_in, p_due_at);
+  end loop;
+  return holdfast.count_outcomes(v_outcomes);
+end $$;
+
+-- Changes a waiting job. A null parameter leaves that part as it is. p_states, if given, limits it to jobs that are in one of
+-- these states now. Returns edited, running, final, missing, or other if its state is not one of p_states.
+create function holdfast.edit(
+  p_id uuid, p_states text[], p_payload text, p_priority smallint, p_head_start bigint, p_due_in bigint, p_due_at bigint
+) returns text language plpgsql as $$
 declare
   v_now bigint;
   v_job holdfast.waiting;
@@ -137,10 +164,11 @@ declare
 begin
   -- A job that moves during the search is searched for again.
   loop
-    v_job := holdfast.take_waiting(p_id, null);
+    v_job := holdfast.take_waiting(p_id, p_states);
     exit when v_job.id is not null;
     select one.state into v_state from holdfast.get_job(p_id) as one;
     if not found then return 'missing'; end if;
+    if v_state <> all (p_states) then return 'other'; end if;
     if v_state = 'running' then return 'running'; end if;
     if v_state not in ('ready', 'scheduled') then return 'final'; end if;
   end loop;

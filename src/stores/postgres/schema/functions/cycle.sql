@@ -4,7 +4,7 @@
 -- payload, in order of id. Payloads in the first row cost the server twice as much at 8 KB, and a second statement for them
 -- waits for a client that is busy with the jobs before.
 --
--- A call that only claims does not wait for the disk. If the server crashes in the next moments, the claim never happened
+-- A call that settles nothing does not wait for the disk. If the server crashes in the next moments, the claim never happened
 -- and its jobs start again, which at-least-once allows. Its token is never used again, see holdfast.skip_lost_tokens. Only
 -- synchronous_commit = 'on' is lowered; under any other setting claims commit like everything else.
 create function holdfast.cycle(
@@ -42,6 +42,27 @@ begin
   if v_found <> cardinality(v_claimed.apart) then
     raise exception 'claimed % jobs with large payloads, but found % payloads', cardinality(v_claimed.apart), v_found;
   end if;
+end $$;
+
+-- The same, with reports as holdfast.report takes them, which are kept before anything is settled. A function of its own, so that
+-- a cycle without reports costs what it did. It locks every lease of the call first, in order of token: reports and settles
+-- would otherwise each begin at the lowest.
+create function holdfast.cycle_with_reports(
+  p_reports json, p_lines integer, p_worker uuid, p_leases bigint[], p_masks text[], p_kinds text[], p_delays bigint[],
+  p_run_ms integer[], p_details text[], p_dropped boolean[], p_records text[], p_forget boolean, p_queue text,
+  p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[]
+) returns setof text language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  perform from holdfast.worker as worker where worker.id = p_worker for key share;
+  perform from holdfast.lease as lease
+  where lease.worker = p_worker and lease.token = any (p_leases || array(
+    select (report ->> 0)::bigint from json_array_elements(p_reports) as list (report)
+  ))
+  order by lease.token for update;
+  perform holdfast.report(p_worker, p_reports, p_lines);
+  return query select * from holdfast.cycle(p_worker, p_leases, p_masks, p_kinds, p_delays, p_run_ms, p_details, p_dropped,
+    p_records, p_forget, p_queue, p_limit, p_lanes, p_from, p_to);
 end $$;
 
 -- Runs once after each crash of the server, before the first claim or before the first answer about a lease that is gone.

@@ -1,7 +1,6 @@
--- Keeps progress and log lines of running jobs, at most p_lines lines each: [[token, position, progress, lines], ...]. Reports
--- for positions that are not open under this worker's token are ignored.
-create function holdfast.report(p_worker uuid, p_reports json, p_lines integer) returns void language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+-- Keeps progress and log lines of running jobs, at most p_lines lines each: [[token, position, progress, lines], ...]. Ignores
+-- reports for positions that are not open under this worker's token.
+create function holdfast.report(p_worker uuid, p_reports json, p_lines integer) returns void language plpgsql as $$
 declare
   v_report record;
   v_lease holdfast.lease;

@@ -85,7 +85,8 @@ begin
     where fresh.payload is null and fresh.kind = 'forget' having count(*) > 0
   )
   -- The jobs that come back: a release keeps its place in the queue, and all but a retry hand their attempt back.
-  select count(*) as found, count(*) filter (where fresh.kind = 'completed') as completed, count(*) filter (where fresh.kind = 'dead') as dead,
+  select count(*) as found, count(*) filter (where fresh.kind = 'completed') as completed,
+    count(*) filter (where fresh.kind = 'dead') as dead, count(*) filter (where fresh.kind = 'forget') as forgotten,
     count(*) filter (where fresh.kind in ('cancelled', 'wished')) as cancelled, (select count(*) from packed) as packed,
     (select count(*) from final) + (select count(*) from forgotten) as effects,
     array_agg(fresh.id) filter (where fresh.comes_back) as ids,
@@ -110,6 +111,9 @@ begin
 
   if v_all.found <> holdfast.bits(p_fresh) then
     raise exception 'lease %: its batch has % of % jobs', p_lease.token, v_all.found, holdfast.bits(p_fresh);
+  end if;
+  if v_all.completed + v_all.dead + v_all.cancelled + v_all.forgotten + coalesce(cardinality(v_all.ids), 0) <> v_all.found then
+    raise exception 'lease %: a kind of settlement leads to no state', p_lease.token;
   end if;
   if v_all.ids is not null then
     perform holdfast.admit(v_now, v_all.ids, array[p_lease.queue], v_all.names, v_all.priorities, v_all.head_starts,

@@ -1,5 +1,5 @@
 /**
- * S8: one job for each slot of a schedule, and the slots in order, whoever fires them and however often; where the
+ * S8: one job for each tick of a schedule, and the ticks in order, whoever fires them and however often; where the
  * schedule promises to leave none out, none is. What was answered `fired` is in the store.
  */
 import type { AnswerEvent, Call, HistoryEvent, InvokeEvent, MoveEvent } from '../history.ts'
@@ -8,14 +8,14 @@ import type { World } from '../world.ts'
 
 type Fire = Extract<Call, { readonly kind: 'fire' }>
 
-export class Slots implements Rule {
+export class Ticks implements Rule {
   readonly name = 'S8'
   readonly sees = ['invoke', 'move', 'answer'] as const
   readonly #world: World
-  /** What each job would be the slot of. */
+  /** What each job would be the tick of. */
   readonly #asked = new Map<string, Fire>()
-  /** The newest slot of each schedule, and what showed it. */
-  readonly #newest = new Map<string, { readonly slot: number; readonly event: HistoryEvent }>()
+  /** The newest tick of each schedule, and what showed it. */
+  readonly #newest = new Map<string, { readonly tick: number; readonly event: HistoryEvent }>()
   readonly #fired = new Set<string>()
 
   constructor(world: World) {
@@ -34,34 +34,34 @@ export class Slots implements Rule {
     }
   }
 
-  #born(event: MoveEvent, { schedule, slot, everyMs, job }: Fire): void {
+  #born(event: MoveEvent, { schedule, tick, everyMs, job }: Fire): void {
     const newest = this.#newest.get(schedule)
-    this.#newest.set(schedule, { slot, event })
+    this.#newest.set(schedule, { tick, event })
     if (newest === undefined) return
-    const told = `slot ${slot} of schedule ${schedule}`
-    if (slot <= newest.slot)
-      this.#world.report('S8', job.id, `${told} was fired when ${newest.slot} had been`, [
+    const told = `tick ${tick} of schedule ${schedule}`
+    if (tick <= newest.tick)
+      this.#world.report('S8', job.id, `${told} was fired when ${newest.tick} had been`, [
         newest.event,
         event,
       ])
-    else if (everyMs !== null && slot !== newest.slot + everyMs)
-      this.#world.report('S8', job.id, `${told} came next to ${newest.slot}: some were left out`, [
+    else if (everyMs !== null && tick !== newest.tick + everyMs)
+      this.#world.report('S8', job.id, `${told} came next to ${newest.tick}: some were left out`, [
         newest.event,
         event,
       ])
   }
 
-  #answered(event: AnswerEvent, invoked: InvokeEvent, { schedule, slot, job }: Fire): void {
+  #answered(event: AnswerEvent, invoked: InvokeEvent, { schedule, tick, job }: Fire): void {
     if (event.reply.kind !== 'fire' || event.reply.outcome !== 'fired') return
-    const key = `${schedule} ${slot}`
+    const key = `${schedule} ${tick}`
     if (this.#fired.has(key))
-      this.#world.report('S8', job.id, `slot ${slot} of schedule ${schedule} was fired twice`, [
+      this.#world.report('S8', job.id, `tick ${tick} of schedule ${schedule} was fired twice`, [
         invoked,
         event,
       ])
     this.#fired.add(key)
     if (this.#world.moves && !this.#world.book.knows(job.id))
-      this.#world.report('S8', job.id, 'its slot was answered as fired, and it is not there', [
+      this.#world.report('S8', job.id, 'its tick was answered as fired, and it is not there', [
         invoked,
         event,
       ])

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { slotOf } from './slots.ts'
+import { hashSlotOf } from './hash-slots.ts'
 
 // The answers of CLUSTER KEYSLOT.
 test.for([
@@ -10,6 +10,6 @@ test.for([
   ['foo{}{bar}', 8363],
   ['foo{{bar}}zap', 4015],
   ['ключ', 10303],
-] as const)('%s is in hash slot %i', ([key, slot]) => {
-  expect(slotOf(key)).toBe(slot)
+] as const)('%s is in hash slot %i', ([key, hashSlot]) => {
+  expect(hashSlotOf(key)).toBe(hashSlot)
 })

@@ -1,4 +1,4 @@
-/** A limited number of permits, first come first served, and no wait without an end. */
+/** A limited number of permits, first come first served. Every wait has a deadline. */
 import type { Clock } from '../../std/clock.ts'
 
 interface Waiting {
@@ -6,7 +6,7 @@ interface Waiting {
   readonly refuse: (error: Error) => void
 }
 
-export class Slots {
+export class Permits {
   readonly #clock: Clock
   readonly #waiting = new Set<Waiting>()
   #free: number
@@ -16,7 +16,7 @@ export class Slots {
     this.#free = count
   }
 
-  /** Resolves with the permit taken; rejects with `late()` where none came free in time. */
+  /** Takes a permit; rejects with `late()` if none becomes free in time. */
   take(waitMs: number, late: () => Error): Promise<void> {
     if (this.#free > 0) {
       this.#free--
@@ -42,7 +42,7 @@ export class Slots {
     })
   }
 
-  /** A permit goes straight to whoever waits longest. */
+  /** Gives a permit back: to the caller that has waited longest, if any waits. */
   give(): void {
     const [next] = this.#waiting
     if (next === undefined) this.#free++

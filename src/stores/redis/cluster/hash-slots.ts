@@ -1,5 +1,5 @@
 /** Which of the 16,384 hash slots of a cluster a key belongs to: CRC16 (XMODEM) of its hash tag, or of all of it. */
-export const SLOTS = 16_384
+export const HASH_SLOTS = 16_384
 
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8
@@ -7,11 +7,11 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-export function slotOf(key: string): number {
+export function hashSlotOf(key: string): number {
   let crc = 0
   for (const byte of Buffer.from(hashTag(key)))
     crc = ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] as number)
-  return crc % SLOTS
+  return crc % HASH_SLOTS
 }
 
 /** What is between the first brace and the first that closes one; the whole key where that is nothing. */

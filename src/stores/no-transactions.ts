@@ -1,0 +1,11 @@
+/** For stores without transactions: a flush must not be written outside of the transaction that its caller names. */
+import { HoldfastError } from '../errors.ts'
+import type { Flush } from './flush.ts'
+
+export function refuseTransaction(kind: string, { tx }: Pick<Flush, 'tx'>): void {
+  if (tx !== undefined) throw noTransactions(kind)
+}
+
+export function noTransactions(kind: string): HoldfastError {
+  return new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to enqueue in.`)
+}
