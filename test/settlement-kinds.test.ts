@@ -11,6 +11,7 @@ import { root } from './support/tree.ts'
 
 /** Where a kind of settlement matters. Of the stores each file; of the rest, which turns settlements into events, the folder. */
 const PLACES = [
+  'src/core',
   'src/job/settlement.ts',
   'src/stores/conformance/support.ts',
   'src/stores/memory/state.ts',

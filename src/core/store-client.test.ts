@@ -56,10 +56,10 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
   test('a cancel says that the job is cancelled', async () => {
     const { hf, world, line } = alone()
     const handle = await hf.job({ name: 'job', run }).enqueue()
-    line.fail('admin.cancel', fault, 1)
+    line.fail('admin.change', fault, 1)
     expect(await world.run(handle.cancel('not needed'))).toBe('cancelled')
     expect(await world.record(handle.id)).toMatchObject({ state: 'cancelled', reason: 'not needed' })
-    expect(line.callsTo('admin.cancel')).toHaveLength(2)
+    expect(line.callsTo('admin.change')).toHaveLength(2)
   })
 
   test('a cancel of a job that had completed is too late', async () => {
@@ -67,7 +67,7 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     const handle = await hf.job({ name: 'job', run }).enqueue()
     await hf.work()
     await world.until(() => told.of('job.completed').length === 1)
-    line.fail('admin.cancel', fault, 1)
+    line.fail('admin.change', fault, 1)
     expect(await world.run(handle.cancel())).toBe('too_late')
   })
 
@@ -80,7 +80,7 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     const handle = await hf.job({ name: 'job', run: aborted }).enqueue()
     await hf.work()
     await world.until(() => told.of('job.started').length === 1)
-    line.fail('admin.cancel', fault, 1)
+    line.fail('admin.change', fault, 1)
     expect(['cancelled', 'requested']).toContain(await world.run(handle.cancel()))
     await world.until(() => told.of('job.cancelled').length === 1)
   })
@@ -92,11 +92,11 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     const { id } = await job.enqueue(1)
     await hf.pause('default')
     await hf.work()
-    line.fail('admin.edit', fault, 1)
+    line.fail('admin.change', fault, 1)
     // The repeat has to wait until the job, edited, is completed.
-    const gate = line.hold(({ method }) => method === 'admin.edit', 'request')
+    const gate = line.hold(({ method }) => method === 'admin.change', 'request')
     const edited = job.edit(id, { input: 2 })
-    await world.until(() => line.callsTo('admin.edit').length === 2)
+    await world.until(() => line.callsTo('admin.change').length === 2)
     await hf.resume('default')
     await world.until(() => told.of('job.completed').length === 1)
     gate.open()
@@ -110,7 +110,7 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     const { id } = await job.enqueue(1)
     await hf.work()
     await world.until(() => told.of('job.completed').length === 1)
-    line.fail('admin.edit', fault, 1)
+    line.fail('admin.change', fault, 1)
     expect(await world.run(job.edit(id, { input: 2 }))).toBe(false)
   })
 
@@ -214,7 +214,7 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
 test('a cancel has one deadline, also if it has to look what became of the job', async () => {
   const { hf, world, line } = alone({ timeout: '5s' })
   const handle = await hf.job({ name: 'job', run }).enqueue()
-  line.fail('admin.cancel', replyLost, 1)
+  line.fail('admin.change', replyLost, 1)
   line.fail('admin.get', requestLost)
   const begunMs = world.nowMs
   expect(await world.run(thrownBy(handle.cancel()))).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
@@ -246,7 +246,7 @@ test('while a cancel waits for its worker, each look is one try', async () => {
   await world.until(() => other.told.of('job.started').length === 1)
   other.freeze()
   await handle.state()
-  line.fail((call) => call.method === 'admin.cancel' && line.callsTo('admin.cancel').length > 1, requestLost)
+  line.fail((call) => call.method === 'admin.change' && line.callsTo('admin.change').length > 1, requestLost)
   const begunMs = world.nowMs
   expect(await world.run(handle.cancel())).toBe('requested')
   // The time in which a worker may start a job, and a margin; twice if some worker may be slow.

@@ -72,7 +72,6 @@ describe('a refused permission', () => {
     ['to claim', claims],
     ['to settle', settles],
     ['to send heartbeats', ({ method }: Call) => method === 'heartbeat'],
-    ['to report progress', ({ method }: Call) => method === 'report'],
   ])('%s is told as store.unusable, and neither as an outage nor as a bug', async (_, isMeant) => {
     const { hf, world, line, told, clock } = alone()
     const job = hf.job({
