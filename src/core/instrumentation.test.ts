@@ -1,13 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from 'vitest'
-import { alone } from '../../test/support/virtual.ts'
-import { Hub } from '../hub.ts'
-import type { Holdfast } from '../holdfast.ts'
-import type { Instrument } from './instrumentation.ts'
-
-function instrument(hf: Holdfast<string, object>, one: Instrument): () => void {
-  return Hub.of(hf).core.instrumentation.add(one)
-}
+import { alone, instrument } from '../../test/support/virtual.ts'
 
 describe('an instrument', () => {
   test('stands around each enqueue and each attempt, from start to end', async () => {

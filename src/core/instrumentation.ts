@@ -81,13 +81,13 @@ export class Instrumentation {
   }
 
   /** Runs the code of an attempt: whatever it calls, awaits or leaves behind knows its job. */
-  inAttempt<Args extends readonly unknown[], Returned>(
-    attempt: ObservedAttempt,
-    run: (...args: Args) => Returned,
-    ...args: Args
+  inAttempt<Attempt extends ObservedAttempt, Given, Returned>(
+    attempt: Attempt,
+    run: (given: Given, attempt: Attempt) => Returned,
+    given: Given,
   ): Returned {
-    if (this.#instruments.length === 0) return currentJob.run(attempt, run, ...args)
-    const innermost = (): unknown => run(...args)
+    if (this.#instruments.length === 0) return currentJob.run(attempt, run, given, attempt)
+    const innermost = (): unknown => run(given, attempt)
     const wrapped = this.#instruments.reduceRight<() => unknown>(
       (inner, one) => (one.inAttempt === undefined ? inner : () => one.inAttempt?.(attempt, inner)),
       innermost,

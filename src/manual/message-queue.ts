@@ -31,7 +31,7 @@ import { Session } from '../worker/session.ts'
 import type { PendingSettle } from '../worker/settling.ts'
 
 export interface SendOptions extends Omit<EnqueueOptions, 'queue'> {
-  /** What kind of message it is. @default 'message' */
+  /** Kind of the message. @default 'message' */
   readonly name?: string
 }
 
@@ -43,7 +43,7 @@ export interface GetOptions {
   readonly signal?: AbortSignal
 }
 
-/** A message in the caller's hands: neither acked nor nacked, it counts as failed when its timeout is over. */
+/** A message that the caller holds. If it is neither acked nor nacked, it fails when its timeout is over. */
 export interface Message {
   readonly id: string
   readonly name: string
@@ -53,30 +53,30 @@ export interface Message {
   readonly signal: AbortSignal
   readonly fence: bigint
   /**
-   * Done. Rejects with HF_LEASE_LOST if the message is no longer the caller's, with HF_STORE_UNREACHABLE if it could not
-   * be written, and with HF_STORE_REFUSED if the store cannot hold the result. After the last two it is still held, and
-   * can be acked or nacked again.
+   * Completes the message. Rejects with HF_LEASE_LOST if the message is no longer the caller's, with HF_STORE_UNREACHABLE
+   * if the ack could not be written, and with HF_STORE_REFUSED if the store cannot hold the result. After the last two
+   * the caller still holds the message and can ack or nack it again.
    */
   ack(result?: unknown): Promise<void>
-  /** Failed: retried by its policy, or after `retryIn`, until its attempts are used. */
+  /** Fails the message: it is retried by its policy, or after `retryIn`, until its attempts are used up. */
   nack(error?: unknown, options?: { readonly retryIn?: Duration }): Promise<void>
 }
 
 const LEASE_MS = 30_000
 const CALL_TIMEOUT_MS = 3_000
-/** When to try again to settle a message that nobody holds any more. */
+/** How long to wait before settling a message again that no caller holds. */
 const SETTLE_AGAIN_MS = 1_000
 
 export class MessageQueue implements LocalWorker {
   readonly name: string
   readonly #client: Client
   readonly #core: Core
-  /** Somebody must promote, rescue and prune while messages are being pulled. */
+  /** Starts the upkeep, which must promote, rescue and prune while messages are pulled. */
   readonly #onFirstGet: (leaseMs: number) => void
   readonly #session: Session
-  /** One for each get() that waits. */
+  /** One bell for each get() that waits. */
   readonly #bells = new Set<Bell>()
-  /** What close() waits for: each get() and settle has an end of its own. */
+  /** Each get() and settle under way: close() waits for them. */
   readonly #underWay = new Set<Promise<unknown>>()
   /** Messages in callers' hands. */
   readonly #held: Attempts
@@ -123,7 +123,7 @@ export class MessageQueue implements LocalWorker {
     return jobHandle(this.#core, id, name, outcome)
   }
 
-  /** At most `limit` messages, best first; none where none came within `wait`. */
+  /** At most `limit` messages, best first. Empty if none came within `wait`. */
   async get(options: GetOptions = {}): Promise<readonly Message[]> {
     refuseUnknown(options, new Set(['limit', 'wait', 'signal']), 'get()')
     const limit = readWhole(options.limit ?? 1, 'limit', 1, MAX_BATCH)
@@ -155,14 +155,14 @@ export class MessageQueue implements LocalWorker {
     }
   }
 
-  /** How many wait, now or for later. */
+  /** Number of messages that wait, scheduled ones included. */
   async size(): Promise<number> {
     const queues = await this.#core.store.queues()
     const counts = queues.find((status) => status.queue === this.name)?.counts
     return counts === undefined ? 0 : counts.ready + counts.scheduled + counts.blocked
   }
 
-  /** Gives unfinished messages back without using an attempt. */
+  /** Closes the queue. Unfinished messages are given back without using an attempt. */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -176,7 +176,7 @@ export class MessageQueue implements LocalWorker {
     if (this.#started !== undefined) await this.#session.stop()
   }
 
-  /** Lets close() know of what is under way. */
+  /** Makes close() wait for this work. */
   async #finish<T>(work: Promise<T>): Promise<T> {
     this.#underWay.add(work)
     try {

@@ -1,6 +1,6 @@
 /**
- * The worker of the test kit: the real claim, execution, rules and settlement, one job at a time and only when told.
- * Its clock stands still while a handler runs, unless the test moves it.
+ * The worker of the test kit: the real claim, execution, rules and settlement, one job at a time and only when the test
+ * says so. Its clock stands still while a handler runs, unless the test moves it.
  */
 import type { Client } from '../client/client.ts'
 import type { Core } from '../core/core.ts'
@@ -84,7 +84,7 @@ export class TestWorker implements LocalWorker {
     this.#leave?.()
   }
 
-  /** All that is claimed in a test's world is held here: it runs, or is about to. */
+  /** This worker holds every job that is claimed in the test's world: it runs, or is about to. */
   cancelled(id: string, reason: string | null): LocalCancel {
     this.#cancels.set(id, reason)
     for (const attempt of this.#attempts.running)
@@ -92,10 +92,10 @@ export class TestWorker implements LocalWorker {
     return 'running'
   }
 
-  /** Each claim is for one run: nothing waits here. */
+  /** Nothing waits here: each claim is for one run. */
   paused(): void {}
 
-  /** One attempt at one job of the first queue that has any due, or at a batch of them; empty where none has. */
+  /** One attempt at one job, or a batch of jobs, of the first queue that has any due. Empty if none has. */
   async runNext(): Promise<readonly RunResult<unknown>[]> {
     await this.#promote()
     for (const queue of this.#core.queues.names) {
@@ -105,7 +105,7 @@ export class TestWorker implements LocalWorker {
     return []
   }
 
-  /** A batch handler is given what its worker would gather; not where each job's first run is to be lost. */
+  /** A batch handler gets what its worker would gather, unless the first run of each job is to be lost. */
   async #runWithCompany(lease: Lease): Promise<readonly RunResult<unknown>[]> {
     const name = lease.jobs[0]?.name
     const definition = this.#core.definition(name ?? '')
@@ -138,12 +138,12 @@ export class TestWorker implements LocalWorker {
     }
   }
 
-  /** Until every run that was asked for has reached its handler: only then may the clock move under it. */
+  /** Waits until every run that was asked for has reached its handler. The clock must not move before. */
   async allStarted(): Promise<void> {
     while (this.#preparing > 0) await letPromisesRun()
   }
 
-  /** One attempt at this job; what stands before it in its queue is put back as it was. */
+  /** One attempt at this job. Jobs that stand before it in its queue are put back as they were. */
   async runById(id: JobId, onStart?: () => void): Promise<RunResult<unknown>> {
     const record = await this.#core.connection.store.admin.get(id)
     if (record === null) throw new HoldfastError('HF_JOB_NOT_FOUND', `Job ${id} is not in the store.`)
@@ -237,7 +237,7 @@ export class TestWorker implements LocalWorker {
     }
   }
 
-  /** As if the process had been killed with its work done and its acknowledgement unsent. */
+  /** Acts like a process that is killed after its work is done and before its settle is sent. */
   async #dieBeforeSettling(): Promise<void> {
     const { store } = this.#core.connection
     const reports = this.#attempts.takeReports()

@@ -4,6 +4,7 @@
  */
 import type { ObservedAttempt } from '../core/instrumentation.ts'
 import { Aborted, type AbortWhy } from '../errors.ts'
+import type { JobDefinition } from '../job/definition.ts'
 import type { AttemptEnd, AttemptFacts } from '../job/events.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import type { Inherited } from '../job/new-job.ts'
@@ -36,6 +37,8 @@ export class Attempt implements ObservedAttempt, Batched {
   /** The same: when the claim was sent. */
   readonly askedMs: number
   phase: AttemptPhase = 'waiting'
+  /** The job's definition in this process, once the attempt has begun; undefined for an unknown job. */
+  definition: JobDefinition | undefined
   /** Undefined until its handler is started. */
   startedMs: number | undefined
   timeoutMs = 0
@@ -115,8 +118,9 @@ export class Attempt implements ObservedAttempt, Batched {
   }
 
   /** The handler starts now and may run for `timeoutMs`. */
-  begin(nowMs: number, timeoutMs: number): void {
+  begin(nowMs: number, timeoutMs: number, definition: JobDefinition | undefined): void {
     this.phase = 'running'
+    this.definition = definition
     this.startedMs = nowMs
     this.timeoutMs = timeoutMs
   }

@@ -4,21 +4,16 @@
  */
 import type { Core } from '../core/core.ts'
 import type { AbortWhy } from '../errors.ts'
-import type { JobDefinition } from '../job/definition.ts'
 import type { Token } from '../job/ids.ts'
-import type { ResolvedRetry } from '../job/retry.ts'
 import { toError, type Outcome } from '../job/settlement.ts'
 import type { Report } from '../stores/store.ts'
 import type { Attempt, AttemptWatcher } from './attempt.ts'
 import { execute, outcomeOfAbort, type Execution } from './execute.ts'
 import { Reporter } from './reporter.ts'
-import { settle, timeoutOf, type PendingSettle } from './settling.ts'
+import { settle, timeoutOf, type PendingSettle, type Policies } from './settling.ts'
 
-export interface AttemptsParts {
+export interface AttemptsParts extends Policies {
   readonly core: Core
-  readonly definitionOf: (name: string) => JobDefinition | undefined
-  /** Policy of jobs that have no definition here. @default that of holdfast(), with the overrides of the enqueue */
-  readonly retryOfUnknown?: ResolvedRetry
   /** How long an aborted attempt may run on before it is settled without its handler. */
   readonly graceMs: number
   /** Told of what runs: names it while the event loop is blocked. */
@@ -35,7 +30,6 @@ const NO_REPORTS: readonly Report[] = Object.freeze([])
 
 export class Attempts implements Execution, AttemptWatcher {
   readonly core: Core
-  readonly definitionOf: AttemptsParts['definitionOf']
   /** Started, and not returned yet. */
   readonly running = new Set<Attempt>()
   readonly #parts: AttemptsParts
@@ -47,7 +41,6 @@ export class Attempts implements Execution, AttemptWatcher {
   constructor(parts: AttemptsParts) {
     this.#parts = parts
     this.core = parts.core
-    this.definitionOf = parts.definitionOf
   }
 
   /** Slots in use: a batch takes one, however many jobs are in it. */
@@ -70,7 +63,8 @@ export class Attempts implements Execution, AttemptWatcher {
   /** The attempt starts now, and its timeout with it. */
   begin(attempt: Attempt, nowMs: number): void {
     const { job } = attempt
-    attempt.begin(nowMs, timeoutOf(this.core, job, this.definitionOf(job.name)))
+    const definition = this.#parts.definitionOf(job.name)
+    attempt.begin(nowMs, timeoutOf(this.core, job, definition), definition)
     this.hold(attempt, nowMs + attempt.timeoutMs)
     this.core.instrumentation.attemptStarted(attempt)
   }
@@ -113,7 +107,7 @@ export class Attempts implements Execution, AttemptWatcher {
   conclude(attempt: Attempt, outcome: Outcome): PendingSettle | null {
     if (attempt.phase === 'settled' || attempt.phase === 'lost') return null
     attempt.phase = 'settled'
-    return settle(this.core, attempt, outcome, this.definitionOf, this.#parts.retryOfUnknown)
+    return settle(this.core, attempt, outcome, this.#parts)
   }
 
   // ── told to end ────────────────────────────────────────────────────────────

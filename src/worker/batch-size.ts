@@ -1,10 +1,10 @@
-/** How many jobs a batch handler is given at a time: what its last batches took decides. */
+/** Number of jobs that a batch handler gets at a time. It depends on how long the last batches took. */
 import type { SizeRules } from '../job/batch.ts'
 
 export interface Resized {
   readonly from: number
   readonly to: number
-  /** Of the batches that led to it. */
+  /** Mean duration of the batches that led to it. */
   readonly meanMs: number
 }
 
@@ -25,7 +25,7 @@ export class BatchSize {
     return this.#now
   }
 
-  /** A batch took so long. Each size is judged by batches of its own. */
+  /** A batch took this long. Each size is judged by its own batches. */
   ended(durationMs: number): void {
     const { min, max, over, shrinkAboveMs, growBelowMs } = this.#rules
     if (min === max) return

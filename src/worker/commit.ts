@@ -1,6 +1,6 @@
 /**
  * `commit` of a handler: its writes and the completion of its job in one transaction. The worker's settle only confirms
- * it. If the store finds the job open, it lost the commit, and the effect with it: the job runs again. So there is one
+ * it. If the store finds the job open, it has lost the commit and its effect: the job runs again. So there is one
  * completion and one set of effects, even if this process or the store crashes in between.
  */
 import type { Core } from '../core/core.ts'
@@ -21,7 +21,7 @@ export async function commitAttempt<R>(
   const { insideCommit } = core.connection
   insideCommit.refuse('commit again')
   const runMs = (): number => attempt.runMs(core.clock.monotonicMs())
-  // A store that gave `write` up lets it run on: what it comes to does not count any more.
+  // A store that gives up on `write` lets it run on. Its result does not count then.
   let isGivenUp = false
   let done: { readonly value: R; readonly settlement: CompletedSettlement } | undefined
   const request = { worker, token, position, runMs, forget: core.forgets }
@@ -31,7 +31,7 @@ export async function commitAttempt<R>(
     const value = await insideCommit.run(() => write(tx as never))
     const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
     if (isGivenUp) throw over()
-    // A handler that was told to end meanwhile has ended in another way by now.
+    // A handler that was told to end meanwhile has another outcome.
     refuseWhenOver(attempt)
     const settlement: CompletedSettlement = { type: 'completed', result: json, resultDropped: dropped }
     done = { value, settlement }

@@ -21,7 +21,6 @@ import { JobContext, jobInfo, SnoozeRequest, type ContextParts } from './context
 
 export interface Execution extends ContextParts {
   readonly core: Core
-  readonly definitionOf: (name: string) => JobDefinition | undefined
   /** Called once. The outcome is null if the attempt lost its lease. */
   ended(attempt: Attempt, outcome: Outcome | null): void
 }
@@ -30,7 +29,7 @@ export interface Execution extends ContextParts {
 export function execute(execution: Execution, attempt: Attempt): void {
   let ran: Outcome | Promise<Outcome> | BatchMember
   try {
-    ran = execution.core.instrumentation.inAttempt(attempt, runHandler, execution, attempt)
+    ran = execution.core.instrumentation.inAttempt(attempt, runHandler, execution)
   } catch (thrown) {
     return execution.ended(attempt, outcomeOfThrow(attempt, thrown))
   }
@@ -67,7 +66,7 @@ function outcomeOfThrow(attempt: Attempt, thrown: unknown): Outcome | null {
 }
 
 function runHandler(execution: Execution, attempt: Attempt): Outcome | Promise<Outcome> | BatchMember {
-  const definition = handlerFor(execution, attempt)
+  const definition = handlerFor(attempt)
   const input = readInput(attempt, definition)
   if (!(input instanceof Promise)) return callHandler(execution, attempt, definition, input)
   return input.then((read: unknown) => {
@@ -117,6 +116,9 @@ function enterHandler(
   return attempt.batch.join(attempt, context)
 }
 
+/** Shared by all handlers that return nothing. */
+const SUCCEEDED: Outcome = Object.freeze({ type: 'succeeded', result: null, resultDropped: false })
+
 function checked(definition: JobDefinition, returned: unknown): Outcome | Promise<Outcome> {
   const { output, name } = definition
   if (output === undefined || returned instanceof SnoozeRequest) return outcomeOfResult(returned)
@@ -125,6 +127,7 @@ function checked(definition: JobDefinition, returned: unknown): Outcome | Promis
 }
 
 function outcomeOfResult(returned: unknown): Outcome {
+  if (returned === undefined) return SUCCEEDED
   if (returned instanceof SnoozeRequest) return { type: 'snoozed', delayMs: returned.delayMs }
   const { json, dropped } = encodeResult(returned)
   return { type: 'succeeded', result: json, resultDropped: dropped }
@@ -142,15 +145,14 @@ interface RunnableDefinition extends JobDefinition {
   readonly run: NonNullable<JobDefinition['run']>
 }
 
-function handlerFor({ definitionOf }: Execution, { job }: Attempt): RunnableDefinition {
-  const definition = definitionOf(job.name)
+function handlerFor({ job, definition }: Attempt): RunnableDefinition {
   if (definition?.run !== undefined) return definition as RunnableDefinition
   throw new HoldfastError('HF_UNKNOWN_JOB', `This worker has no handler for job "${job.name}".`)
 }
 
 /** Once per attempt: clears the payload. */
 function readInput({ job }: Attempt, { schema, name }: JobDefinition): unknown {
-  const raw: unknown = JSON.parse(job.payload)
+  const raw: unknown = job.payload === 'null' ? null : JSON.parse(job.payload)
   job.payload = ''
   return parseInput(schema, raw, name)
 }

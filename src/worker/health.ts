@@ -1,19 +1,19 @@
-/** How a worker is, for health checks. */
+/** The health of a worker. */
 import type { WorkerSettings } from './options.ts'
 
 export interface WorkerHealth {
-  /** Whether the store answered lately: a process that is up but cut off is not healthy. */
+  /** Whether the store answered lately. A process that is up but cut off is not healthy. */
   readonly healthy: boolean
-  /** Since the last successful call to claim or settle; while there is no room to claim, it asks all the same. */
+  /** Time since the store last answered a call to claim or settle. The worker polls even if it has no room to claim. */
   readonly lastPollMsAgo: number
-  /** Jobs whose handlers run. */
+  /** Number of jobs whose handlers run. */
   readonly running: number
-  /** Claimed, not started yet. */
+  /** Number of jobs that are claimed and not started. */
   readonly waiting: number
   readonly slots: number
   /** Slots in use: a batch takes one, however many jobs are in it. */
   readonly busy: number
-  /** It was told to stop, and perhaps has. */
+  /** It was told to stop, or has stopped. */
   readonly stopping: boolean
 }
 

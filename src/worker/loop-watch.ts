@@ -1,7 +1,7 @@
 /**
- * Whether the event loop turns, for stores that renew leases from outside of it. A timer notes each turn for them; when
- * it comes late, the loop stood still, and whatever ran at the time is told of by name. How long that is borne is
- * limited: a loop that stands still for longer than its jobs may take, or for ten leases, holds them for nothing.
+ * Watches whether the event loop turns, for stores that renew leases from outside of it. A timer tells them of each turn.
+ * If it fires late, the loop was blocked, and the jobs that ran at the time are named. Renewals stop once the loop is
+ * blocked for longer than its jobs may run, or for ten leases: then it holds them for nothing.
  */
 import type { Clock } from '../std/clock.ts'
 import type { Pulse } from '../stores/store.ts'
@@ -10,15 +10,15 @@ import type { Attempt } from './attempt.ts'
 export interface LoopWatchParts {
   readonly clock: Clock
   readonly leaseMs: number
-  /** What runs now. */
+  /** The attempts that run now. */
   readonly running: ReadonlySet<Attempt>
-  /** When the newest heartbeat that was answered had been sent. */
+  /** When the newest heartbeat that has an answer was sent. */
   readonly lastBeatMs: () => number
   readonly onBlocked: (blockedMs: number, suspects: readonly Attempt[]) => void
 }
 
 const LONGEST_TURN_MS = 200
-/** A shorter block is hardly noticed by anybody. */
+/** Shorter blocks are not told. */
 const WORTH_TELLING_MS = 1_000
 const PATIENCE_LEASES = 10
 const MOST_SUSPECTS = 20
@@ -29,9 +29,9 @@ export class LoopWatch {
   readonly #worthTellingMs: number
   #pulse: Pulse | null = null
   #nextTurnMs = 0
-  #callOff: (() => void) | undefined
+  #cancelTimer: (() => void) | undefined
   #patienceMs = 0
-  /** Ended since the turn that is overdue: a handler that blocks and then returns is over before any timer fires. */
+  /** Ended since the turn that is overdue: a handler that blocks and then returns ends before any timer fires. */
   #justEnded: Attempt[] = []
 
   constructor(parts: LoopWatchParts) {
@@ -50,7 +50,7 @@ export class LoopWatch {
   }
 
   end(): void {
-    this.#callOff?.()
+    this.#cancelTimer?.()
     this.#pulse?.stop()
     this.#pulse = null
   }
@@ -72,9 +72,9 @@ export class LoopWatch {
     pulse.turned()
     const { clock } = this.#parts
     this.#nextTurnMs = clock.monotonicMs() + this.#turnMs
-    this.#callOff = clock.after(this.#turnMs, () => {
+    this.#cancelTimer = clock.after(this.#turnMs, () => {
       this.#tellIfLate()
-      // Whoever was told may have ended it.
+      // A listener may have ended it.
       if (this.#pulse !== pulse) return
       this.#setPatience(pulse, this.#neededMs())
       this.#turn(pulse)
@@ -86,8 +86,8 @@ export class LoopWatch {
     const ended = this.#justEnded
     this.#justEnded = []
     if (blockedMs < this.#worthTellingMs) return
-    // Whatever blocked it began before most of the block, though maybe a little after the turn fell due: a busy loop
-    // starts handlers before it gets to its timers.
+    // The handler that blocked the loop began before most of the block, though maybe a little after the turn fell due:
+    // a busy loop starts handlers before it gets to its timers.
     const latestStartMs = this.#nextTurnMs + blockedMs / 2
     const suspects = [...ended, ...this.#parts.running].filter(
       ({ startedMs = Infinity }) => startedMs <= latestStartMs,
@@ -104,7 +104,7 @@ export class LoopWatch {
     pulse.setPatience(ms)
   }
 
-  /** None for a worker whose own heartbeats are not answered: it could not settle what it would hold on to. */
+  /** 0 for a worker whose own heartbeats are not answered: it could not settle the jobs that it would hold on to. */
   #neededMs(): number {
     const { clock, leaseMs, running, lastBeatMs } = this.#parts
     let longestMs = PATIENCE_LEASES * leaseMs

@@ -1,57 +1,27 @@
-/** The planner by tables and properties: no store, no clock, no worker. */
-import fc from 'fast-check'
+/** The planner by tables: no store, no clock, no worker. `plan.properties.test.ts` holds what is true of any state. */
 import { describe, expect, test } from 'vitest'
+import { claimOf, POLL_MS, state, work } from '../../test/support/planning.ts'
 import {
-  callAnswered,
   callBegun,
   callEnded,
   callFailed,
   callSucceeded,
   claimAnswered,
-  GIVE_BACK_MS,
   lookEverywhere,
-  newLoopState,
   plan,
   wokenUp,
   type LoopState,
   type Plan,
-  type PlannedCall,
   type Work,
 } from './plan.ts'
 
-const POLL_MS = 1_000
 const half = (): number => 0.5
-
-/** A worker that has just polled: nothing is due before 1,000. */
-function state(given: Partial<LoopState> = {}, weights: Record<string, number> = { default: 1 }): LoopState {
-  const fresh = newLoopState(new Map(Object.entries(weights)), { pollMs: POLL_MS, batchSize: 1_000 }, 0)
-  return { ...fresh, nextPollMs: POLL_MS, ...given }
-}
-
-function work(given: Partial<Work> = {}): Work {
-  return {
-    claims: true,
-    freeSlots: 5,
-    inLine: 0,
-    oldestMs: undefined,
-    batchRoom: new Map(),
-    batchReadyMs: [],
-    holdsSuspect: false,
-    settles: 0,
-    reportsDue: false,
-    ...given,
-  }
-}
 
 /** All queues answered "empty". */
 function dry(given: Partial<LoopState> = {}, weights: Record<string, number> = { default: 1 }): LoopState {
   const made = state(given, weights)
   for (const queue of made.queues) queue.dry = true
   return made
-}
-
-function claimOf({ call }: Plan): { queue: string; limit: number; suspects: boolean } | null {
-  return call?.claim?.request ?? null
 }
 
 interface Row {
@@ -379,161 +349,6 @@ test('a poll comes after the interval, give or take a tenth', () => {
     expect(given.nextPollMs).toBeCloseTo(expected, 3)
   }
 })
-
-// ── properties ───────────────────────────────────────────────────────────────
-
-const anyState: fc.Arbitrary<LoopState> = fc
-  .record({
-    batchSize: fc.integer({ min: 1, max: 1_000 }),
-    served: fc.array(
-      fc.record({ served: fc.nat(100), dry: fc.boolean(), weight: fc.integer({ min: 1, max: 9 }) }),
-      {
-        minLength: 1,
-        maxLength: 4,
-      },
-    ),
-    level: fc.nat(100),
-    finished: fc.nat(1_000),
-    perMs: fc.double({ min: 0, max: 100, noNaN: true }),
-    nextPollMs: fc.nat(2_000),
-    noClaimsUntilMs: fc.nat(2_000),
-    retryAtMs: fc.nat(2_000),
-    calls: fc.nat(2),
-    isClaiming: fc.boolean(),
-  })
-  .map(({ served: queues, ...given }) => ({
-    ...state(given),
-    queues: queues.map((one, n) => ({ name: `q${n}`, wakeUps: 0, ...one })),
-  }))
-
-const anyWork: fc.Arbitrary<Work> = fc.record({
-  claims: fc.boolean(),
-  freeSlots: fc.nat(500),
-  inLine: fc.nat(500),
-  oldestMs: fc.option(fc.nat(2_000), { nil: undefined }),
-  batchRoom: fc.constant(new Map()),
-  batchReadyMs: fc.array(fc.oneof(fc.nat(3_000), fc.constant(Infinity)), { maxLength: 3 }),
-  holdsSuspect: fc.boolean(),
-  settles: fc.nat(2_000),
-  reportsDue: fc.boolean(),
-})
-
-const anySituation = fc.tuple(anyState, anyWork, fc.nat(2_000))
-
-describe('whatever the situation', () => {
-  test('a plan does one thing: give back, call, or wait for a time to come', () => {
-    fc.assert(
-      fc.property(anySituation, ([given, hand, nowMs]) => {
-        const { giveBackMs, call, wakeAtMs } = plan(given, hand, nowMs)
-        expect(giveBackMs !== null && call !== null).toBe(false)
-        if (giveBackMs === null && call === null) expect(wakeAtMs).toBeGreaterThan(nowMs)
-        // A wait without an end is only for the end of a call that is under way.
-        if (wakeAtMs === Infinity && call === null) expect(given.calls).toBeGreaterThan(0)
-      }),
-    )
-  })
-
-  test('a claim is for free slots and what finishes soon, from a queue that may have work, within the batch size', () => {
-    fc.assert(
-      fc.property(anySituation, ([given, hand, nowMs]) => {
-        const claim = claimOf(plan(given, hand, nowMs))
-        if (claim === null) return
-        const rate = Math.max(given.perMs, given.finished / 50)
-        expect(claim.limit).toBeGreaterThan(0)
-        expect(claim.limit).toBeLessThanOrEqual(given.batchSize)
-        expect(claim.limit + hand.inLine).toBeLessThanOrEqual(hand.freeSlots + Math.floor(rate * 50) + 1)
-        expect(hand.claims && !given.isClaiming && nowMs >= given.noClaimsUntilMs).toBe(true)
-        const queue = given.queues.find(({ name }) => name === claim.queue)
-        expect(queue?.dry === false || nowMs >= given.nextPollMs).toBe(true)
-      }),
-    )
-  })
-
-  test('nothing is called before the pause after a failure is over, and never three times at once', () => {
-    fc.assert(
-      fc.property(anySituation, ([given, hand, nowMs]) => {
-        const { call } = plan(given, hand, nowMs)
-        if (call === null) return
-        expect(nowMs).toBeGreaterThanOrEqual(given.retryAtMs)
-        expect(given.calls).toBeLessThan(2)
-      }),
-    )
-  })
-
-  test('nothing waits for more than a poll, a pause and 200 ms once the calls under way are over', () => {
-    fc.assert(
-      fc.property(anySituation, ([given, hand, nowMs]) => {
-        const { giveBackMs, call, wakeAtMs } = plan({ ...given, calls: 0 }, hand, nowMs)
-        if (giveBackMs !== null || call !== null) return
-        expect(wakeAtMs).toBeLessThanOrEqual(Math.max(given.nextPollMs, given.retryAtMs))
-        if (hand.oldestMs !== undefined && nowMs >= given.retryAtMs)
-          expect(wakeAtMs).toBeLessThanOrEqual(hand.oldestMs + GIVE_BACK_MS)
-        if (nowMs >= given.retryAtMs) expect(hand.settles).toBe(0)
-      }),
-    )
-  })
-
-  test('queues that never run dry are served by their weights', () => {
-    const weights = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 2, maxLength: 4 })
-    fc.assert(
-      fc.property(weights, (list) => {
-        const given = state({}, Object.fromEntries(list.map((weight, n) => [`q${n}`, weight])))
-        const taken = new Map<string, number>()
-        for (let round = 0; round < 400; round++) {
-          const { call } = plan(given, work(), 10)
-          const request = call?.claim?.request
-          if (call?.claim === null || call === null || request === undefined) throw new Error('no claim')
-          taken.set(request.queue, (taken.get(request.queue) ?? 0) + request.limit)
-          claimAnswered(given, call.claim, request.limit)
-        }
-        const total = list.reduce((sum, weight) => sum + weight, 0)
-        list.forEach((weight, n) =>
-          expect(Math.abs((taken.get(`q${n}`) ?? 0) / 2_000 - weight / total)).toBeLessThan(0.03),
-        )
-      }),
-      { numRuns: 20 },
-    )
-  })
-
-  test('a run of events leaves no call open, and ends with work being claimed again', () => {
-    const events = fc.array(fc.constantFrom('answered', 'empty', 'failed', 'wake-up'), { maxLength: 40 })
-    fc.assert(
-      fc.property(events, (list) => {
-        const given = state()
-        let nowMs = 0
-        for (const event of list) {
-          if (event === 'wake-up') wokenUp(given, 'default')
-          nowMs = turn(given, event, nowMs)
-        }
-        expect(given.calls).toBe(0)
-        expect(given.isClaiming).toBe(false)
-        // Without any wake-up, the next poll claims.
-        const { call } = plan(given, work(), Math.max(given.nextPollMs, given.retryAtMs))
-        expect(call?.claim).not.toBeNull()
-      }),
-    )
-  })
-})
-
-/** Does what the plan says, with this as what comes of a call; returns the time afterwards. */
-function turn(given: LoopState, event: string, nowMs: number): number {
-  const { call, wakeAtMs } = plan(given, work({ settles: 1 }), nowMs)
-  if (call === null) return wakeAtMs
-  carryOut(given, call, event, nowMs)
-  return nowMs + 10
-}
-
-function carryOut(given: LoopState, call: PlannedCall, event: string, nowMs: number): void {
-  callBegun(given, call, nowMs, half)
-  if (event === 'failed') callFailed(given, nowMs, false, half)
-  else {
-    callAnswered(given, nowMs + 5)
-    if (call.claim !== null)
-      claimAnswered(given, call.claim, event === 'empty' ? 0 : call.claim.request.limit)
-    callSucceeded(given)
-  }
-  callEnded(given, call.claim)
-}
 
 test('looking everywhere revives every queue', () => {
   const given = dry({}, { mail: 1, default: 1 })

@@ -1,6 +1,6 @@
 /**
- * What handlers say while they run: progress and log lines. Events tell of each at once; the store is told in batches,
- * the newest progress only, so that a handler may report in a tight loop.
+ * What handlers report while they run: progress and log lines. Each emits an event at once. The store gets them in
+ * batches, with the newest progress only, so that a handler may report in a tight loop.
  */
 import type { Core } from '../core/core.ts'
 import type { InsideCommit } from '../core/inside-commit.ts'
@@ -14,7 +14,8 @@ import { cleanText } from '../std/text.ts'
 import { MAX_LOG_LINES, type Report } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
 
-const TELL_AFTER_MS = 250
+/** Longest wait for a call to the store that takes the reports along. */
+const SEND_AFTER_MS = 250
 const MAX_MESSAGE_CHARS = 2_000
 const FIELD_LIMITS = { maxBytes: 4 * 1024, maxDepth: 8 }
 
@@ -28,11 +29,11 @@ interface Pending {
 export class Reporter {
   readonly #clock: Clock
   readonly #events: Emitter<Events>
-  /** Handlers also speak inside commit(); whoever listens is not part of the transaction. */
+  /** Handlers also report inside commit(). Listeners are not part of its transaction. */
   readonly #insideCommit: InsideCommit
-  /** Called when it is time to tell the store. */
+  /** Called when reports have waited long enough. */
   readonly #onDue: () => void
-  #callOff: (() => void) | undefined
+  #cancelTimer: (() => void) | undefined
   #pending = new Map<Attempt, Pending>()
 
   constructor({ clock, events, connection }: Core, onDue: () => void) {
@@ -61,10 +62,10 @@ export class Reporter {
     return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   }
 
-  /** All that was said since the last time. What no store took is not kept: reports are best effort. */
+  /** All reports since the last time. They are best effort: what the store does not take is not kept. */
   take(): readonly Report[] {
     if (this.#pending.size === 0) return NOTHING
-    this.#callOff?.()
+    this.#cancelTimer?.()
     const reports = [...this.#pending].map(([{ token, position }, { progress, log }]): Report => ({
       token,
       position,
@@ -91,7 +92,7 @@ export class Reporter {
     this.#insideCommit.outside(() => this.#events.emit(name, event))
   }
 
-  /** Undefined where the attempt has ended, though its handler goes on: no store would take it any more. */
+  /** Undefined if the attempt has ended, though its handler goes on: the store would ignore its reports. */
   #for(attempt: Attempt): Pending | undefined {
     if (attempt.phase !== 'running') return undefined
     let pending = this.#pending.get(attempt)
@@ -99,7 +100,7 @@ export class Reporter {
       pending = { progress: null, log: [] }
       this.#pending.set(attempt, pending)
       if (this.#pending.size === 1)
-        this.#insideCommit.outside(() => (this.#callOff = this.#clock.after(TELL_AFTER_MS, this.#onDue)))
+        this.#insideCommit.outside(() => (this.#cancelTimer = this.#clock.after(SEND_AFTER_MS, this.#onDue)))
     }
     return pending
   }

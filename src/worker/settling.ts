@@ -83,21 +83,19 @@ export function retryOfUnknownJobs(core: Core): ResolvedRetry {
   return resolveRetry(UNKNOWN_JOB_RETRY, core.settings.retry)
 }
 
+/** Where retries are looked up. */
+export interface Policies {
+  readonly definitionOf: (name: string) => JobDefinition | undefined
+  /** Policy of jobs that have no definition here. @default that of holdfast(), with the overrides of the enqueue */
+  readonly retryOfUnknown?: ResolvedRetry
+}
+
 /** What is to be written of an attempt that ended in this way. */
-export function settle(
-  core: Core,
-  attempt: Attempt,
-  outcome: Outcome,
-  definitionOf: (name: string) => JobDefinition | undefined,
-  retryOfUnknown?: ResolvedRetry,
-): PendingSettle {
+export function settle(core: Core, attempt: Attempt, outcome: Outcome, policies: Policies): PendingSettle {
   const { job, token, position } = attempt
   const runMs = attempt.runMs(core.clock.monotonicMs())
-  const own = definitionOf(job.name)?.retry
-  const policy =
-    own === undefined && retryOfUnknown !== undefined
-      ? retryOfUnknown
-      : withOverrides(own ?? core.settings.retry, attempt)
+  // Most attempts succeed, and no policy has a say in that.
+  const policy = outcome.type === 'failed' ? policyOf(core, attempt, policies) : core.settings.retry
   const settlement = inTime(attempt, runMs, settlementFor(job, outcome, policy, core.random))
   const request: SettleRequest = {
     token,
@@ -148,6 +146,12 @@ export function recordOf(attempt: Attempt, settlement: Settlement, runMs: number
     default:
       return assertNever(settlement)
   }
+}
+
+function policyOf(core: Core, attempt: Attempt, { definitionOf, retryOfUnknown }: Policies): ResolvedRetry {
+  const own = definitionOf(attempt.job.name)?.retry
+  if (own === undefined && retryOfUnknown !== undefined) return retryOfUnknown
+  return withOverrides(own ?? core.settings.retry, attempt)
 }
 
 /** If a newer version wrote overrides that this one cannot read, settle the job without them. */

@@ -70,11 +70,12 @@ export class Starts {
   }
 
   #startAll(): void {
-    const { backlog, attempts, core, slots, isOpen, session } = this.#parts
+    const { backlog, attempts, core, slots, isOpen } = this.#parts
     const { clock } = core
+    const session = this.#parts.session()
     while (backlog.size > 0 && attempts.slotsTaken < slots && isOpen()) {
       const nowMs = clock.monotonicMs()
-      if (!session().isSureAt(nowMs)) return
+      if (!session.isSureAt(nowMs)) return
       if (this.#inARow >= STARTS_IN_A_ROW) return this.#waitForTurn()
       const next = this.#next(nowMs)
       if (next === undefined) return

@@ -1,6 +1,6 @@
 /**
- * A promise that a handler leaves behind and that is rejected would end the process: it fails the job that it came
- * from instead. Rejections from elsewhere keep Node's way of dealing with them.
+ * A rejected promise that a handler leaves behind would end the process. It fails the handler's job instead. Node deals
+ * with rejections from elsewhere as usual.
  */
 import { currentJob } from '../core/current-job.ts'
 

@@ -57,68 +57,18 @@ export class Worker implements LocalWorker {
 
   constructor(core: Core, settings: WorkerSettings) {
     const { clock, events } = core
-    const { jobs, concurrency: slots, weights } = settings
+    const { jobs, weights } = settings
     this.#core = core
     this.#settings = settings
     this.#state = newLoopState(weights, settings, clock.monotonicMs())
     this.#stopBell = new Bell(clock)
-    this.#attempts = new Attempts({
-      core,
-      definitionOf: (name) => jobs.get(name),
-      retryOfUnknown: retryOfUnknownJobs(core),
-      graceMs: ABORT_GRACE_MS,
-      loop: {
-        started: (attempt) => this.#session.loop.started(attempt),
-        ended: (attempt) => this.#session.loop.ended(attempt),
-      },
-      onReturned: (attempt, outcome) => this.#returned(attempt, outcome),
-      onGivenUp: (pending) => {
-        this.#settle(pending)
-        this.#driver.ring()
-      },
-      onReportsDue: () => this.#driver.reportsDue(),
-    })
     this.#backlog = new Backlog(jobs, ({ name, queue }, resized) =>
       events.emit('batch.resized', { worker: this.id, job: name, queue, ...resized }),
     )
-    this.#starts = new Starts({
-      core,
-      slots,
-      backlog: this.#backlog,
-      attempts: this.#attempts,
-      session: () => this.#session,
-      isOpen: () => this.#phase === 'running',
-      conclude: (attempt, outcome) => this.#conclude(attempt, outcome),
-      onTurnNeeded: () => this.#driver.ring(),
-    })
-    this.#session = new Session({
-      core,
-      leaseMs: settings.leaseMs,
-      callTimeoutMs: settings.callTimeoutMs,
-      running: this.#attempts.running,
-      openTokens: () => this.#openTokens(),
-      onLost: (tokens) => this.#lose(tokens),
-      onCancel: ({ token, position, reason }) =>
-        this.#cancel((one) => one.token === token && one.position === position, reason) === 'running',
-      onPaused: (queue, heardMs) => this.#giveBack(this.#takePaused(queue, heardMs)),
-      onBeat: () => this.#starts.start(),
-      atOnce: this.#starts.atOnce,
-    })
-    this.#driver = new Driver({
-      core,
-      state: this.#state,
-      session: this.#session,
-      work: () => this.#work(),
-      takeReports: () => this.#attempts.takeReports(),
-      onTurn: () => this.#starts.startAfterTurn(),
-      giveBack: (staleMs) => this.#giveBack(this.#backlog.takeStale(staleMs)),
-      onSettled: (count) => this.#starts.closed(count),
-      onLease: (lease, askedMs) => this.#receive(lease, askedMs),
-      onAnswer: () => {
-        if (this.#starts.stalled) this.#starts.start()
-      },
-      onCallEnded: () => this.#stopBell.ring(),
-    })
+    this.#attempts = this.#newAttempts()
+    this.#starts = this.#newStarts()
+    this.#session = this.#newSession()
+    this.#driver = this.#newDriver()
   }
 
   get id(): string {
@@ -349,6 +299,76 @@ export class Worker implements LocalWorker {
     // Reports that came too late to be sent; this also ends their timer.
     this.#attempts.takeReports()
     await this.#session.stop()
+  }
+
+  // ── wiring ─────────────────────────────────────────────────────────────────
+
+  #newAttempts(): Attempts {
+    const { jobs } = this.#settings
+    return new Attempts({
+      core: this.#core,
+      definitionOf: (name) => jobs.get(name),
+      retryOfUnknown: retryOfUnknownJobs(this.#core),
+      graceMs: ABORT_GRACE_MS,
+      loop: {
+        started: (attempt) => this.#session.loop.started(attempt),
+        ended: (attempt) => this.#session.loop.ended(attempt),
+      },
+      onReturned: (attempt, outcome) => this.#returned(attempt, outcome),
+      onGivenUp: (pending) => {
+        this.#settle(pending)
+        this.#driver.ring()
+      },
+      onReportsDue: () => this.#driver.reportsDue(),
+    })
+  }
+
+  #newStarts(): Starts {
+    return new Starts({
+      core: this.#core,
+      slots: this.#settings.concurrency,
+      backlog: this.#backlog,
+      attempts: this.#attempts,
+      session: () => this.#session,
+      isOpen: () => this.#phase === 'running',
+      conclude: (attempt, outcome) => this.#conclude(attempt, outcome),
+      onTurnNeeded: () => this.#driver.ring(),
+    })
+  }
+
+  #newSession(): Session {
+    const { leaseMs, callTimeoutMs } = this.#settings
+    return new Session({
+      core: this.#core,
+      leaseMs,
+      callTimeoutMs,
+      running: this.#attempts.running,
+      openTokens: () => this.#openTokens(),
+      onLost: (tokens) => this.#lose(tokens),
+      onCancel: ({ token, position, reason }) =>
+        this.#cancel((one) => one.token === token && one.position === position, reason) === 'running',
+      onPaused: (queue, heardMs) => this.#giveBack(this.#takePaused(queue, heardMs)),
+      onBeat: () => this.#starts.start(),
+      atOnce: this.#starts.atOnce,
+    })
+  }
+
+  #newDriver(): Driver {
+    return new Driver({
+      core: this.#core,
+      state: this.#state,
+      session: this.#session,
+      work: () => this.#work(),
+      takeReports: () => this.#attempts.takeReports(),
+      onTurn: () => this.#starts.startAfterTurn(),
+      giveBack: (staleMs) => this.#giveBack(this.#backlog.takeStale(staleMs)),
+      onSettled: (count) => this.#starts.closed(count),
+      onLease: (lease, askedMs) => this.#receive(lease, askedMs),
+      onAnswer: () => {
+        if (this.#starts.stalled) this.#starts.start()
+      },
+      onCallEnded: () => this.#stopBell.ring(),
+    })
   }
 
   #now(): number {

@@ -4,6 +4,7 @@
  * and faults only occur between it and its caller. At the end of each test everything is closed, and no timer may be left.
  */
 import { expect, onTestFinished } from 'vitest'
+import type { Instrument } from '../../src/core/instrumentation.ts'
 import type { QueueConfig } from '../../src/core/settings.ts'
 import { holdfast, type Holdfast, type Options } from '../../src/holdfast.ts'
 import { Hub } from '../../src/hub.ts'
@@ -361,6 +362,11 @@ export function alone<const Queues extends Record<string, QueueConfig> = { defau
 ): Process<Extract<keyof Queues, string>> & { readonly world: VirtualWorld } {
   const world = new VirtualWorld()
   return { world, ...world.process(options, extras) }
+}
+
+/** Adds an instrument around the attempts and enqueues of a process; returns how to remove it. */
+export function instrument(hf: Holdfast<string, object>, added: Instrument): () => void {
+  return Hub.of(hf).core.instrumentation.add(added)
 }
 
 // ── small things ─────────────────────────────────────────────────────────────
