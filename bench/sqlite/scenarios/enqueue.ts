@@ -26,7 +26,8 @@ export const oneByOne: SqliteScenario = {
     const jobs = stage.sizes.oneByOne
     const microsOf = async (stageOf: Stage, contender: string): Promise<number> => {
       const producer = await stageOf.child({ contender })
-      await producer.call('enqueueSingly', { jobs: Math.ceil(jobs / 10), bytes: BYTES, atOnce: 1 })
+      // Until the log is reused from its start: while the file grows, each sync writes to the file system's journal, too.
+      await producer.call('enqueueSingly', { jobs: Math.ceil(jobs / 2), bytes: BYTES, atOnce: 1 })
       await stage.server.calmDown()
       const tookMs = await producer.call('enqueueSingly', { jobs, bytes: BYTES, atOnce: 1 })
       return (tookMs * 1_000) / jobs

@@ -39,14 +39,19 @@ export interface SqliteStoreOptions {
   readonly onNotice?: (line: string) => void
 }
 
+const DURABILITIES: ReadonlySet<unknown> = new Set<Durability>(['full', 'normal'])
+
 export function sqliteStore(options: SqliteStoreOptions = {}): Store {
   const { database, prefix, durability = 'full' } = options
+  // It becomes a part of a statement.
+  if (!DURABILITIES.has(durability)) throw unknownDurability(durability)
   if (database !== undefined) {
     if (options.directory !== undefined) throw bothPlaces()
     return storeInDatabase({ database, prefix, durability })
   }
   if (prefix !== undefined) throw prefixAlone()
   const { directory = '.holdfast' } = options
+  refuseDirectory(directory)
   const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
   return storeOnThread({ directory, durability, clock: null, maxLook: null, sql: null }, onNotice)
 }
@@ -79,6 +84,28 @@ export function storeOnThread(data: StoreData, onNotice: (line: string) => void)
       }
     },
   }
+}
+
+/** Names that mean something else to SQLite or to `path` than a directory of this store. */
+function refuseDirectory(directory: unknown): void {
+  if (typeof directory !== 'string' || directory === '')
+    throw new HoldfastError(
+      'HF_BAD_OPTION',
+      `The directory of the embedded store cannot be ${JSON.stringify(directory)}.`,
+      { hint: "Name a directory for Holdfast alone, such as '.holdfast'." },
+    )
+  if (directory.startsWith(':memory:'))
+    throw new HoldfastError('HF_BAD_STORE', 'The embedded store keeps its jobs in files, not in memory.', {
+      hint: "For a store in memory, use 'memory:'; for a directory of this name, './:memory:'.",
+    })
+}
+
+function unknownDurability(durability: unknown): HoldfastError {
+  return new HoldfastError(
+    'HF_BAD_OPTION',
+    `The durability of the embedded store cannot be ${JSON.stringify(durability)}.`,
+    { hint: "Use 'full' or 'normal'." },
+  )
 }
 
 function bothPlaces(): HoldfastError {

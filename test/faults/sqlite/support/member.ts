@@ -49,8 +49,9 @@ export class Member {
     this.#process.on('message', (message: Message) => this.#hear(message))
   }
 
-  static start(): Member {
-    return new Member(NODE)
+  /** `node`: another Node than the one that runs the tests. */
+  static start(node: string = process.execPath): Member {
+    return new Member([node, ...NODE.slice(1)])
   }
 
   /** In namespaces of its own, as in another container of this host. */
