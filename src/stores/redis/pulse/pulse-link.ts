@@ -7,6 +7,8 @@ import { LineExecutor } from '../executor.ts'
 import { Line } from '../line.ts'
 import type { Script } from '../scripts.ts'
 import type { Shard } from '../shards.ts'
+import { respModule } from './resp-client.ts'
+import { respTarget } from './resp-target.ts'
 
 export interface RedisPulse {
   readonly url: string | null
@@ -43,13 +45,15 @@ export class RedisPulseLink implements PulseLink {
   }
 
   #newLine(): Line {
-    const { url, connection, db } = this.#pulse
+    const { url, db } = this.#pulse
+    // For whoever wonders about one more connection in CLIENT LIST.
+    const connection = { ...this.#pulse.connection, connectionName: 'holdfast-pulse' }
+    const target = respTarget(url, connection)
     return new Line({
-      load: loadIoredis,
+      load: target === null ? loadIoredis : () => Promise.resolve(respModule(target)),
       url,
       db,
-      // For whoever wonders about one more connection in CLIENT LIST.
-      connection: { ...connection, connectionName: 'holdfast-pulse' },
+      connection,
       clock: this.#clock,
       random: this.#random,
     })
