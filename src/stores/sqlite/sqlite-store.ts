@@ -12,6 +12,7 @@ import { storeInDatabase } from './caller/caller-store.ts'
 import type { SqliteDatabase } from './caller/handle.ts'
 import { Listeners } from './listeners.ts'
 import type { Durability } from './open-database.ts'
+import { refuseDirectoryName } from './files/directory-name.ts'
 import { storeMethods } from './store-methods.ts'
 import { ThreadLink } from './thread/link.ts'
 import type { StoreData } from './thread/protocol.ts'
@@ -51,7 +52,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): Store {
   }
   if (prefix !== undefined) throw prefixAlone()
   const { directory = '.holdfast' } = options
-  refuseDirectory(directory)
+  refuseDirectoryName(directory)
   const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
   return storeOnThread({ directory, durability, clock: null, maxLook: null, sql: null }, onNotice)
 }
@@ -84,20 +85,6 @@ export function storeOnThread(data: StoreData, onNotice: (line: string) => void)
       }
     },
   }
-}
-
-/** Names that mean something else to SQLite or to `path` than a directory of this store. */
-function refuseDirectory(directory: unknown): void {
-  if (typeof directory !== 'string' || directory === '')
-    throw new HoldfastError(
-      'HF_BAD_OPTION',
-      `The directory of the embedded store cannot be ${JSON.stringify(directory)}.`,
-      { hint: "Name a directory for Holdfast alone, such as '.holdfast'." },
-    )
-  if (directory.startsWith(':memory:'))
-    throw new HoldfastError('HF_BAD_STORE', 'The embedded store keeps its jobs in files, not in memory.', {
-      hint: "For a store in memory, use 'memory:'; for a directory of this name, './:memory:'.",
-    })
 }
 
 function unknownDurability(durability: unknown): HoldfastError {

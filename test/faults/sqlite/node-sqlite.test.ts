@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { currentNode, currentNodeMissing } from '../../support/current-node.ts'
 import { root } from '../../support/tree.ts'
+import { until } from '../../support/until.ts'
 import { Member } from './support/member.ts'
 import { audited, folderForStores, rowsOf } from './support/place.ts'
 
@@ -15,7 +16,6 @@ const CONTRACT = new URL('support/node-sqlite-contract.ts', import.meta.url)
 const PROGRAM = new URL('support/node-sqlite-program.ts', import.meta.url)
 const CONTRACT_MS = 300_000
 const JOBS = 500
-const POLLED = { timeout: 30_000, interval: 100 }
 
 function run(
   program: URL,
@@ -53,11 +53,11 @@ describe.skipIf(node === '')(`the embedded store on node:sqlite${currentNodeMiss
     ])
     await worker.do('work', { concurrency: 100 })
     await sender.do('enqueue', JOBS, {})
-    await expect.poll(() => completed(directory), POLLED).toBe(JOBS)
+    await until('the jobs to complete', async () => (await completed(directory)) === JOBS)
     await worker.kill()
     await sender.do('work', { concurrency: 100 })
     await sender.do('enqueue', JOBS, {})
-    await expect.poll(() => completed(directory), POLLED).toBe(2 * JOBS)
+    await until('the jobs to complete', async () => (await completed(directory)) === 2 * JOBS)
     expect(await audited(directory)).toEqual([])
   })
 })
