@@ -7,7 +7,7 @@ import type { Call, Reply } from '../checker/history.ts'
 import type { SimulatedProcess } from './process.ts'
 import { enqueuedJob, type Recorder } from './recorder.ts'
 import { between, chance, type World } from './world.ts'
-import { changeCall, changeReply } from '../support/recorded-change.ts'
+import { changeCall, changeReply } from './recorded-change.ts'
 
 export interface NetworkFaults {
   readonly dropRequest: number

@@ -19,7 +19,7 @@ import type {
   State,
 } from '../checker/history.ts'
 import { enqueuedJob, recordedType } from '../simulation/recorder.ts'
-import { changeCall, changeReply } from './recorded-change.ts'
+import { changeCall, changeReply } from '../simulation/recorded-change.ts'
 
 type Without<Event, Fields extends string> = Event extends HistoryEvent ? Omit<Event, Fields> : never
 type Unstamped = Without<HistoryEvent, 'seq' | 't'>

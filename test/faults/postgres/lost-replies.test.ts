@@ -38,7 +38,7 @@ describe.concurrent('lost answers', PATIENT, () => {
 
   test('to all the rest lose nothing', async (context) => {
     const stage = await start(context)
-    for (const statement of ['heartbeat', 'promote', 'lead', 'lockCrashed', 'cancel', 'change'])
+    for (const statement of ['heartbeat', 'promote', 'lead', 'lockCrashed', 'change', 'change'])
       await loseReplies(stage, statement, 1)
     expect(stage.fleet.refused).toEqual([])
     await stage.fleet.judge()

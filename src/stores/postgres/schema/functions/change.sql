@@ -104,12 +104,14 @@ begin
   return holdfast.count_outcomes(v_outcomes);
 end $$;
 
--- These jobs, in the order in which enqueues lock waiting jobs and their keys.
+-- These jobs, in the order in which enqueues lock waiting jobs and their keys. Subqueries, because the planner may merge a
+-- join with the whole of ready.
 create function holdfast.in_lock_order(p_ids uuid[]) returns setof uuid language sql stable as $$
   select asked from unnest(p_ids) as asked
-  left join holdfast.ready as ready on ready.id = asked
-  left join holdfast.scheduled as scheduled on scheduled.id = asked
-  order by coalesce(ready.unique_key, scheduled.unique_key) collate "C" nulls first, asked
+  order by coalesce(
+    (select ready.unique_key from holdfast.ready as ready where ready.id = asked),
+    (select scheduled.unique_key from holdfast.scheduled as scheduled where scheduled.id = asked)
+  ) collate "C" nulls first, asked
 $$;
 
 -- Cancels jobs: first those that wait, in the order in which enqueues lock jobs and their keys; then those that run, with
