@@ -1,5 +1,5 @@
 /**
- * `npm run mutants -- [--kind postgres|redis|sqlite|simulation] [--only text] [--all] [--write]`: plants each mutant (or those whose name
+ * `npm run mutants -- [--kind postgres|redis|sqlite|worker|simulation] [--only text] [--all] [--write]`: plants each mutant (or those whose name
  * contains the text) and checks that the tests that it names notice it. `--all` runs every test of the suite on each mutant
  * of a store and tells which notice it: to choose the tests of a new one. `--write` is for mutants of the simulation.
  */
@@ -15,6 +15,8 @@ import { REDIS_MUTANTS } from './redis/mutants.ts'
 import { redisSite } from './redis/site.ts'
 import { SQLITE_MUTANTS } from './sqlite/mutants.ts'
 import { sqliteSite } from './sqlite/site.ts'
+import { huntByTests } from './worker/hunt.ts'
+import { WORKER_MUTANTS } from './worker/mutants.ts'
 
 const { values } = parseArgs({
   options: {
@@ -28,6 +30,7 @@ const { values } = parseArgs({
 if (values.kind === undefined || values.kind === 'postgres') await huntInPostgres()
 if (values.kind === undefined || values.kind === 'redis') await huntInRedis()
 if (values.kind === undefined || values.kind === 'sqlite') await huntOn(sqliteSite, SQLITE_MUTANTS)
+if (values.kind === undefined || values.kind === 'worker') await huntInWorker()
 if (values.kind === undefined || values.kind === 'simulation') await huntInSimulation(values)
 
 async function huntInPostgres(): Promise<void> {
@@ -42,6 +45,14 @@ async function huntInPostgres(): Promise<void> {
 async function huntInRedis(): Promise<void> {
   await using server = await startRedis()
   await huntOn(redisSite(server.url), REDIS_MUTANTS)
+}
+
+async function huntInWorker(): Promise<void> {
+  for (const mutant of WORKER_MUTANTS.filter(({ name }) => name.includes(values.only))) {
+    const title = await huntByTests(mutant)
+    if (title === null) process.exitCode = 1
+    console.log(`${mutant.name.padEnd(56)} ${title === null ? 'SURVIVED' : `caught by "${title}"`}`)
+  }
 }
 
 async function huntOn(site: MutantSite, mutants: readonly TextMutant[]): Promise<void> {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Edit, Mutant } from './mutants.ts'
+import type { Edit, Mutant, Planted } from './mutants.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const CACHE = join(ROOT, 'node_modules/.cache/mutants')
@@ -25,23 +25,31 @@ export interface HuntOptions {
 }
 
 /** Null where the mutant survived. */
-export async function hunt(mutant: Mutant, options: HuntOptions): Promise<Caught | null> {
+export function hunt(mutant: Mutant, options: HuntOptions): Promise<Caught | null> {
+  return withMutant(mutant, ['test/simulation', 'test/checker'], (copy) => run(copy, options))
+}
+
+/** Copies the sources and these folders, plants the mutant in the copy, and removes the copy afterwards. */
+export async function withMutant<T>(
+  mutant: Planted,
+  folders: readonly string[],
+  use: (copy: string) => Promise<T>,
+): Promise<T> {
   const copy = join(CACHE, mutant.name.replace(/\W+/g, '-'))
   rmSync(copy, { recursive: true, force: true })
   mkdirSync(copy, { recursive: true })
   try {
-    for (const part of ['src', 'test/simulation', 'test/checker', 'package.json', 'tsconfig.json']) {
+    for (const part of ['src', ...folders, 'package.json', 'tsconfig.json'])
       cpSync(join(ROOT, part), join(copy, part), { recursive: true })
-    }
     symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
     mutate(copy, mutant)
-    return await run(copy, options)
+    return await use(copy)
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }
 }
 
-function mutate(root: string, mutant: Mutant): void {
+function mutate(root: string, mutant: Planted): void {
   edit(root, mutant.name, mutant)
   if (mutant.and !== undefined) edit(root, mutant.name, mutant.and)
 }

@@ -5,14 +5,18 @@
  */
 import { SCHEDULE_FROM_SEED } from '../plan.ts'
 
-export interface Mutant extends Edit {
+/** A bug, and where to plant it. */
+export interface Planted extends Edit {
   readonly name: string
   /** Whose bug it was, or why we might make it. */
   readonly from: string
-  /** The first seed whose runs have what it breaks. @default 1 */
-  readonly fromSeed?: number
   /** What else has to change for it. */
   readonly and?: Edit
+}
+
+export interface Mutant extends Planted {
+  /** The first seed whose runs have what it breaks. @default 1 */
+  readonly fromSeed?: number
 }
 
 export interface Edit {
@@ -151,10 +155,10 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an enqueue is repeated with new ids',
     from: 'failures.md 7: the answer is lost and the enqueue is repeated',
-    file: 'src/client/enqueuer.ts',
-    find: '(store) => store.enqueue(flush), timeoutMs)',
+    file: 'src/core/store-client.ts',
+    find: 'deadline, send: (store) => store.enqueue(flush) })',
     replace:
-      '(store) =>\n      store.enqueue({ id: ids.flush(), jobs: jobs.map((job) => ({ ...job, id: ids.job() })) }), timeoutMs)',
+      'deadline, send: (store) => store.enqueue({ id: this.#ids.flush(), jobs: jobs.map((job) => ({ ...job, id: this.#ids.job() })) }) })\n    void flush',
   },
   {
     name: 'a repeated flush is forgotten',
@@ -327,14 +331,6 @@ export const MUTANTS: readonly Mutant[] = [
   },
   // ── the planner and the holder of attempts ─────────────────────────────────
   {
-    name: 'an older empty answer overtakes a wake-up',
-    from: 'the claim was answered empty, the job came, its wake-up was heard first; no poll looks again',
-    file: PLAN,
-    find: 'if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true',
-    replace: 'void wakeUpsBefore\n  if (taken < request.limit) queue.dry = true',
-    and: { file: PLAN, find: 'if (queue.dry && !polls) continue', replace: 'if (queue.dry) continue' },
-  },
-  {
     name: 'a claim that failed is taken for one under way',
     from: 'a flag that is not reset on the way of an error: the worker never claims again',
     file: PLAN,
@@ -354,44 +350,11 @@ export const MUTANTS: readonly Mutant[] = [
     },
   },
   {
-    name: 'what cannot start is never given back',
-    from: 'hoarding: a claimed job waits behind a long one while other workers are idle',
-    file: PLAN,
-    find: '  return (oldestMs !== undefined && oldestMs <= staleMs) ||',
-    replace: '  return (oldestMs !== undefined && oldestMs <= staleMs && nowMs < 0) ||',
-  },
-  {
     name: 'a settle that was held back is forgotten',
     from: 'ends of a lease that another call settles are kept apart, and nobody fetches them',
     file: 'src/worker/settling.ts',
     find: '    if (held.length > 0) this.#waiting.unshift(...held)\n',
     replace: '',
-  },
-  {
-    name: 'a lost lease is written all the same',
-    from: 'the outcome of a handler that returns after its lease was lost',
-    file: ATTEMPTS,
-    find: "    if (attempt.phase === 'settled' || attempt.phase === 'lost') return null\n",
-    replace: "    if (attempt.phase === 'settled') return null\n",
-    and: {
-      file: 'src/worker/execute.ts',
-      find: "return attempt.phase === 'lost' ? null : outcome",
-      replace: 'return outcome',
-    },
-  },
-  {
-    name: 'a handler that ignores its abort keeps its job',
-    from: 'a stuck handler blocks its job for ever',
-    file: ATTEMPTS,
-    find: '    if (attempt.abortedFor !== undefined) this.giveUp(attempt)\n    else this.stop',
-    replace: '    if (attempt.abortedFor === undefined) this.stop',
-  },
-  {
-    name: 'a job starts however long ago the store was asked about it',
-    from: 'a cancel or a pause that was answered does not hold',
-    file: STARTS,
-    find: '    if (!session.mayStart(askedMs, nowMs)) return false\n',
-    replace: '    void askedMs\n',
   },
 
   // ── schedules ──────────────────────────────────────────────────────────────
