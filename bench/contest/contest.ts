@@ -29,8 +29,6 @@ export interface Contest<
   /** Part of a backlog for those who are too slow for all of it. */
   readonly shares?: Partial<Readonly<Record<Peer, number>>>
   readonly serverSettings: object
-  /** What else the packages of the bench need, for the Node that the contenders run on. */
-  readonly prepare?: (node: string, peers: readonly Peer[], say: (text: string) => void) => void
   readonly startServer: (node: string) => Promise<Server>
   /** The path of what its children run. */
   readonly main: string
@@ -92,7 +90,6 @@ export async function hold<
   if (typeof scenarios === 'string') return scenarios
   const other = options.against === undefined ? undefined : otherBuild(options.against)
   const node = install(say)
-  contest.prepare?.(node, peers, say)
   const server = await contest.startServer(node)
   try {
     const builds = new Map<Contender, string>(

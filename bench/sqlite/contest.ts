@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 import type { Contest } from '../contest/contest.ts'
 import { UNSYNCED } from '../contest/protocol.ts'
 import { BARS } from './bars.ts'
-import { compileBetterSqlite } from './compile.ts'
 import { FIGURES, type SqliteFigure } from './figures.ts'
 import { SCENARIOS } from './scenarios/index.ts'
 import { SqliteBenchServer } from './server.ts'
@@ -15,9 +14,6 @@ export const SQLITE: Contest<SqliteFigure, SqlitePeer, SqliteBenchServer, Sqlite
   settings: SETTINGS,
   variants: [UNSYNCED],
   serverSettings: {},
-  prepare: (node, peers, say) => {
-    if (peers.includes('plainjob')) compileBetterSqlite(node, say)
-  },
   startServer: (node) => SqliteBenchServer.start(node),
   main: fileURLToPath(new URL('../dist/sqlite/child/main.js', import.meta.url)),
   figures: FIGURES,

@@ -20,17 +20,13 @@ interface Sqlite {
 }
 
 interface Module {
-  readonly better: (database: object) => Connection
+  readonly better: (database: object) => object
   readonly defineQueue: (options: object) => Queue
   readonly defineWorker: (
     type: string,
     run: (job: { readonly data: string }) => unknown,
     options: object,
   ) => Worker
-}
-
-interface Connection {
-  readonly prepare: (text: string) => unknown
 }
 
 interface Queue {
@@ -52,10 +48,7 @@ export async function plainjobLibrary({ url, aim }: ChildConfig): Promise<Librar
   const { better, defineQueue, defineWorker } = await load<Module>('plainjob')
   const directory = directoryOf(url)
   mkdirSync(directory, { recursive: true })
-  const queue = defineQueue({
-    connection: keeping(better(new Database(join(directory, 'plainjob.db')))),
-    logger,
-  })
+  const queue = defineQueue({ connection: better(new Database(join(directory, 'plainjob.db'))), logger })
   const stops: (() => Promise<void>)[] = []
   const work = (handler: Handler, count: number, onCompleted: () => void): (() => Promise<void>) => {
     const run = ({ data }: { readonly data: string }): unknown => handler(JSON.parse(data) as Payload)
@@ -86,20 +79,6 @@ export async function plainjobLibrary({ url, aim }: ChildConfig): Promise<Librar
       queue.close()
     },
   }
-}
-
-/**
- * Keeps every statement, as plainjob does not: in better-sqlite3 12.10 on Node 24 the process dies (`RemoveEnvironmentCleanupHook`,
- * "env != nullptr") when a statement is collected.
- */
-function keeping(connection: Connection): Connection {
-  const kept: unknown[] = []
-  const prepare = (text: string): unknown => {
-    const statement = connection.prepare(text)
-    kept.push(statement)
-    return statement
-  }
-  return { ...connection, prepare }
 }
 
 /** It knows no priorities: better refused than left out. */
