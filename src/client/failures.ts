@@ -1,6 +1,6 @@
 /** What of many inputs could not be written, by index. Bounded: the inputs may have no end. */
 import type { EnqueueFailure } from '../errors.ts'
-import { toError } from '../job/settlement.ts'
+import { toError } from '../std/text.ts'
 
 const MAX_LISTED = 1_000
 

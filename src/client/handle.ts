@@ -8,7 +8,7 @@ import { isFinal, type JobState } from '../job/states.ts'
 import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
 import { Bell } from '../std/bell.ts'
-import { asError } from '../std/clock.ts'
+import { toError } from '../std/text.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
 import { cancelJob, type CancelResult } from './cancel.ts'
 import type { Core } from '../core/core.ts'
@@ -151,7 +151,7 @@ async function* changes(
   for (const one of [signal, closing]) one?.addEventListener('abort', onAbort)
   try {
     for (;;) {
-      if (signal?.aborted) throw asError(signal.reason)
+      if (signal?.aborted) throw toError(signal.reason)
       const record = await read()
       yield record
       const leftMs = deadlineMs - core.clock.monotonicMs()

@@ -2,8 +2,8 @@
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
+import { toError } from '../std/text.ts'
 import { readDuration } from './duration.ts'
-import { toError } from './failure.ts'
 import { readWhole } from './numbers.ts'
 import { show } from './show.ts'
 

@@ -5,11 +5,10 @@
 import { DependencyDown, RetryIn } from '../errors.ts'
 import { assertNever } from '../std/never.ts'
 import type { Random } from '../std/random.ts'
+import { toError } from '../std/text.ts'
 import { readDuration } from './duration.ts'
-import { attemptError, toError, type AttemptError, type FailureKind } from './failure.ts'
+import { attemptError, type AttemptError, type FailureKind } from './failure.ts'
 import { jittered, retryDelayMs, type ResolvedRetry } from './retry.ts'
-
-export { toError }
 
 /** How an attempt ended. An attempt whose lease was lost has no outcome: nothing of it may be written. */
 export type Outcome =

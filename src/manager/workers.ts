@@ -3,8 +3,8 @@ import type { Core } from '../core/core.ts'
 import { HoldfastError } from '../errors.ts'
 import { readName } from '../job/name.ts'
 import { show } from '../job/show.ts'
-import { toError } from '../job/settlement.ts'
 import type { Duration } from '../std/duration.ts'
+import { messageOf, toError } from '../std/text.ts'
 import { readWorkOptions, type WorkOptions } from '../worker/options.ts'
 import type { WorkerVerdict } from './health.ts'
 import type { WorkerStatus } from './status.ts'
@@ -137,7 +137,7 @@ export class WorkerBook implements Workers {
     try {
       entry.worker = await this.#parts.startWorker(entry.options)
     } catch (error) {
-      entry.problem = `It could not be started: ${toError(error).message}`
+      entry.problem = `It could not be started: ${messageOf(error)}`
       throw named(entry.name, error)
     }
   }

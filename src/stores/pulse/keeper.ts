@@ -10,6 +10,7 @@ import { isLasting } from '../../errors.ts'
 import { sleep, systemClock } from '../../std/clock.ts'
 import { formatDuration } from '../../std/duration.ts'
 import { systemRandom } from '../../std/random.ts'
+import { messageOf } from '../../std/text.ts'
 import { threadMs } from '../../std/thread-clock.ts'
 import { PulseMemory } from './pulse-memory.ts'
 
@@ -147,8 +148,7 @@ class Keeper {
       const lasts = isLasting(error)
       if (!this.#everWorked && (lasts || sentMs - this.#startedMs > this.#leaseMs)) {
         this.#everWorked = true
-        const why = error instanceof Error ? error.message : 'an unknown error'
-        this.#report({ type: 'useless', why })
+        this.#report({ type: 'useless', why: messageOf(error) })
       }
       return lasts ? 'try later' : 'try soon'
     }

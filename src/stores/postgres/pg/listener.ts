@@ -10,6 +10,7 @@ import type { Clock } from '../../../std/clock.ts'
 import { sleep } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import type { Random } from '../../../std/random.ts'
+import { toError } from '../../../std/text.ts'
 import { explain } from '../server-errors.ts'
 import type { PgNotice } from './driver.ts'
 import { unreachable } from './driver.ts'
@@ -321,7 +322,7 @@ class Link {
       return true
     } catch (error) {
       // Even where the server merely refused: a connection that does not do as told is no use here.
-      this.destroy(error instanceof Error ? error : unreachable('The server refused to listen.'))
+      this.destroy(toError(error))
       return false
     }
   }
