@@ -7,6 +7,7 @@ import { attemptsOf, type AttemptRecord, type JobRecord } from '../job/record.ts
 import { isFinal, type JobState } from '../job/states.ts'
 import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
+import { nextPause, type Backoff } from '../std/backoff.ts'
 import { Bell } from '../std/bell.ts'
 import { toError } from '../std/text.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
@@ -46,8 +47,7 @@ export interface Handle<Out> {
 }
 
 const RESULT_TIMEOUT_MS = 300_000
-const FIRST_POLL_MS = 50
-const LONGEST_POLL_MS = 1_000
+const POLLS: Backoff = { firstMs: 50, longestMs: 1_000 }
 
 export function jobHandle<Out>(
   core: Core,
@@ -138,11 +138,11 @@ async function* changes(
   deadlineMs: number,
 ): AsyncGenerator<JobRecord> {
   const bell = new Bell(core.clock)
-  let pollMs = FIRST_POLL_MS
+  let pollMs = POLLS.firstMs
   const ring = (event: { id: string }): void => {
     if (event.id !== id) return
     // What is told here may reach the store a moment later: look often again.
-    pollMs = FIRST_POLL_MS
+    pollMs = POLLS.firstMs
     bell.ring()
   }
   const unlisten = WATCHED.map((name) => core.events.on(name, ring))
@@ -157,7 +157,7 @@ async function* changes(
       const leftMs = deadlineMs - core.clock.monotonicMs()
       if (isFinal(record.state) || leftMs <= 0) return
       await bell.wait(Math.min(pollMs, leftMs))
-      pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)
+      pollMs = nextPause(POLLS, pollMs)
     }
   } finally {
     for (const one of [signal, closing]) one?.removeEventListener('abort', onAbort)
