@@ -133,58 +133,56 @@ function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
-/** One input of many that could not be enqueued. */
+/** One input of many that could not be enqueued or published. */
 export interface EnqueueFailure {
   readonly index: number
   readonly error: Error
 }
 
-/** Some of many inputs were refused or not written; all others that were read are enqueued. */
-export class PartialEnqueueError extends HoldfastError {
-  override readonly name = 'PartialEnqueueError'
-  readonly inserted: number
-  readonly duplicates: number
+/** What of many inputs is missing. */
+export interface Shortfall {
+  readonly failed: number
+  readonly failures: readonly EnqueueFailure[]
+  readonly stoppedAt: number | null
+}
+
+/** What the errors of enqueueMany() and publishMany() have in common. */
+abstract class PartialError extends HoldfastError implements Shortfall {
   /** How many failed; `failures` lists the first 1,000 of them by index. */
   readonly failed: number
   readonly failures: readonly EnqueueFailure[]
-  /** Where reading stopped because the store failed: no input from this index on is enqueued. Null if all were read. */
+  /** Where reading stopped because the store failed: nothing from this index on is written. Null if all were read. */
   readonly stoppedAt: number | null
 
-  constructor(
-    counts: { inserted: number; duplicates: number; failed: number; stoppedAt?: number | null },
-    failures: readonly EnqueueFailure[],
-  ) {
-    const { stoppedAt = null } = counts
-    const what = `${counts.failed} of the jobs could not be enqueued.`
-    super('HF_PARTIAL_ENQUEUE', what + inFull(failures[0], stoppedAt), { cause: failures[0]?.error })
-    this.inserted = counts.inserted
-    this.duplicates = counts.duplicates
-    this.failed = counts.failed
+  constructor(code: ErrorCode, what: string, { failed, failures, stoppedAt }: Shortfall) {
+    super(code, `${failed} ${what}.${inFull(failures[0], stoppedAt)}`, { cause: failures[0]?.error })
+    this.failed = failed
     this.failures = failures
     this.stoppedAt = stoppedAt
   }
 }
 
+/** Some of many inputs were refused or not written; all others that were read are enqueued. */
+export class PartialEnqueueError extends PartialError {
+  override readonly name = 'PartialEnqueueError'
+  readonly inserted: number
+  readonly duplicates: number
+
+  constructor(counts: { readonly inserted: number; readonly duplicates: number }, shortfall: Shortfall) {
+    super('HF_PARTIAL_ENQUEUE', 'of the jobs could not be enqueued', shortfall)
+    this.inserted = counts.inserted
+    this.duplicates = counts.duplicates
+  }
+}
+
 /** Some of many events were refused or not written; all others that were read are published. */
-export class PartialPublishError extends HoldfastError {
+export class PartialPublishError extends PartialError {
   override readonly name = 'PartialPublishError'
   readonly published: number
-  /** How many failed; `failures` lists the first 1,000 of them by index. */
-  readonly failed: number
-  readonly failures: readonly EnqueueFailure[]
-  /** Where reading stopped because the store failed: no event from this index on is published. Null if all were read. */
-  readonly stoppedAt: number | null
 
-  constructor(
-    counts: { published: number; failed: number; stoppedAt: number | null },
-    failures: readonly EnqueueFailure[],
-  ) {
-    const what = `${counts.failed} of the events could not be published.`
-    super('HF_PARTIAL_PUBLISH', what + inFull(failures[0], counts.stoppedAt), { cause: failures[0]?.error })
+  constructor(counts: { readonly published: number }, shortfall: Shortfall) {
+    super('HF_PARTIAL_PUBLISH', 'of the events could not be published', shortfall)
     this.published = counts.published
-    this.failed = counts.failed
-    this.failures = failures
-    this.stoppedAt = counts.stoppedAt
   }
 }
 

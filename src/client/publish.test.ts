@@ -4,9 +4,11 @@ import { HoldfastError } from '../errors.ts'
 import type { Flush } from '../stores/store.ts'
 import {
   alone,
+  busy,
   letPromisesRun,
   refused,
   replyBroken,
+  requestLost,
   thrownBy,
   VirtualWorld,
 } from '../../test/support/virtual.ts'
@@ -343,6 +345,51 @@ describe('publishMany', () => {
     const error = await world.run(thrownBy(merged.publishMany(numbers(100_000))))
     expect(error).toMatchObject({ code: 'HF_PARTIAL_PUBLISH', published: 0, stoppedAt: expect.any(Number) })
     expect((error as { stoppedAt: number }).stoppedAt).toBeLessThan(10_000)
+  })
+
+  /** So that a thousand events become ten flushes. */
+  async function tenSubscribers(timeout: `${number}s`) {
+    const process = alone({ timeout })
+    const merged = process.hf.event('pull_request.merged', data)
+    for (let n = 0; n < 10; n++) await process.hf.subscribe({ name: `s${n}`, to: merged, run }).subscribe()
+    return { ...process, merged }
+  }
+
+  test('gives all calls for one batch one deadline if the store does not answer', async () => {
+    const { line, world, merged } = await tenSubscribers('1s')
+    const begunMs = world.nowMs
+    line.fail('enqueue', requestLost)
+    expect(await world.run(thrownBy(merged.publishMany(numbers(1_000))))).toMatchObject({ failed: 1_000 })
+    expect(world.nowMs - begunMs).toBeLessThan(1_100)
+  })
+
+  test('takes its time as long as the store answers', async () => {
+    const { line, world, merged } = await tenSubscribers('1s')
+    line.fail('enqueue', async (perform) => {
+      await busy(world.clock, 700)
+      return perform()
+    })
+    expect(await world.run(merged.publishMany(numbers(1_000)))).toEqual({ published: 1_000, jobs: 10_000 })
+  })
+
+  test('publishes what is in a flush with an event of which the store refuses a value', async () => {
+    const { hf, line, world } = alone()
+    const merged = hf.event('pull_request.merged', data)
+    await hf.subscribe({ name: 'a', to: merged, run }).subscribe()
+    const refusal = new HoldfastError('HF_STORE_REFUSED', 'The database refused a value (SQLSTATE 22021).')
+    line.fail(
+      ({ method, args }) =>
+        method === 'enqueue' &&
+        (args[0] as Flush).jobs.some(({ payload }) => payload.includes('"number":7}')),
+      () => Promise.reject(refusal),
+    )
+    expect(await thrownBy(merged.publishMany(numbers(2_000)))).toMatchObject({
+      published: 1_999,
+      failed: 1,
+      stoppedAt: null,
+      failures: [{ index: 7, error: refusal }],
+    })
+    expect(await world.counts()).toEqual({ ready: 1_999 })
   })
 })
 

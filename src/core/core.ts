@@ -55,7 +55,7 @@ export class Core {
   }
 
   /** The way there. Calls go through `store`, which knows what is safe to repeat. */
-  get connection(): Pick<Connection, 'store' | 'closing' | 'insideCommit' | 'close'> {
+  get connection(): Pick<Connection, 'store' | 'closing' | 'insideCommit' | 'deadline' | 'close'> {
     return this.#parts.connection
   }
 
