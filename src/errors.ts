@@ -16,7 +16,7 @@ export const ERROR_HINTS = {
     'Pass the cursor exactly as an earlier page returned it, or none to start from the beginning.',
   HF_BAD_FILTER:
     'Say which dead letters you mean: by ids, queues, jobs, fingerprints, since or until; { all: true } means all.',
-  HF_NO_SCHEDULE: 'The schedule was removed; create it again with job.schedule().',
+  HF_SCHEDULE_NOT_FOUND: 'The schedule was removed; create it again with job.schedule().',
   HF_BAD_EVENT: "Use parts of letters, digits, _ and -, separated by dots: 'pull_request.merged'.",
   HF_BAD_PATTERN:
     "Use parts of letters, digits, _ and -, separated by dots; '*' matches one part, '**' at the end matches one or more.",
@@ -74,7 +74,8 @@ export const ERROR_HINTS = {
   HF_ABORTED: 'The attempt was aborted; `why` is shutdown, timeout, cancelled or lease_lost.',
   HF_WORKER_LOST:
     'The worker died or was cut off while the job ran; look for crashes and out-of-memory kills.',
-  HF_LEASE_LOST: 'Another worker has the message by now: drop this copy.',
+  HF_LEASE_LOST:
+    'Nothing was written. Stop working on this job: it is retried, or another worker has it. Do not repeat the call.',
   HF_COMMITTED: 'Call commit() once, at the end of the handler, and return what it resolves to.',
   HF_MESSAGE_SETTLED: 'Call ack() or nack() once for each message.',
   HF_TEST_KIT: 'Create the test queue before anything uses the store, and only one at a time.',

@@ -3,6 +3,7 @@ import { HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
 import type { AttemptError } from '../job/failure.ts'
 import type { JobId } from '../job/ids.ts'
+import { jobNotFound } from '../job/not-found.ts'
 import { attemptsOf, type AttemptRecord, type JobRecord } from '../job/record.ts'
 import { isFinal, type JobState } from '../job/states.ts'
 import type { Duration } from '../std/duration.ts'
@@ -77,7 +78,7 @@ class JobHandle<Out> implements Handle<Out> {
   async read(): Promise<JobRecord> {
     const { id } = this
     const record = await this.#core.store.job(id as JobId)
-    if (record === null) throw this.#notFound()
+    if (record === null) throw jobNotFound(this.id, this.#name)
     return record
   }
 
@@ -103,7 +104,7 @@ class JobHandle<Out> implements Handle<Out> {
 
   async cancel(reason?: string): Promise<CancelResult> {
     const result = await cancelJob(this.#core, this.id as JobId, reason ?? null)
-    if (result === 'missing') throw this.#notFound()
+    if (result === 'missing') throw jobNotFound(this.id, this.#name)
     return result
   }
 
@@ -119,10 +120,6 @@ class JobHandle<Out> implements Handle<Out> {
 
   #changes(signal: AbortSignal | undefined, deadlineMs: number): AsyncGenerator<JobRecord> {
     return changes(this.#core, this.id, () => this.read(), signal, deadlineMs)
-  }
-
-  #notFound(): HoldfastError {
-    return new HoldfastError('HF_JOB_NOT_FOUND', `Job "${this.#name}" ${this.id} is not in the store.`)
   }
 }
 
