@@ -3,8 +3,8 @@ import { isThenable } from './thenable.ts'
 
 test.each<[string, unknown, boolean]>([
   ['a promise', Promise.resolve(), true],
-  ['an object with a method then', { then: () => undefined }, true],
-  ['data with a field then', { then: 'tomorrow' }, false],
+  ['an object that inherits a method then', Object.create(Promise.prototype), true],
+  ['data with a field then', JSON.parse('{"then":"tomorrow"}'), false],
   ['an object', {}, false],
   ['null', null, false],
   ['a text', 'then', false],
