@@ -42,20 +42,22 @@ describe('an error of Holdfast', () => {
 })
 
 describe('an enqueue of many that failed in part', () => {
-  const counts = { inserted: 7, duplicates: 1, failed: 2 }
+  const counts = { inserted: 7, duplicates: 1 }
+  const shortfall = { failed: 2, failures: [], stoppedAt: null }
 
   test('says how many failed, which was the first and why', () => {
     const failures = [
       { index: 3, error: new Error('It is too large.') },
       { index: 8, error: new Error('It is not JSON.') },
     ]
-    const error = new PartialEnqueueError(counts, failures)
+    const error = new PartialEnqueueError(counts, { ...shortfall, failures })
     expect(error.message).toBe('2 of the jobs could not be enqueued. First, at index 3: It is too large.')
     expect(error.cause).toBe(failures[0]?.error)
     expect(error).toMatchObject({
       name: 'PartialEnqueueError',
       code: 'HF_PARTIAL_ENQUEUE',
       ...counts,
+      ...shortfall,
       failures,
       hint: ERROR_HINTS.HF_PARTIAL_ENQUEUE,
     })
@@ -63,10 +65,11 @@ describe('an enqueue of many that failed in part', () => {
 
   test('ends as a sentence does, whatever the first error says', () => {
     const of = (message: string): string =>
-      new PartialEnqueueError(counts, [{ index: 0, error: new Error(message) }]).message
+      new PartialEnqueueError(counts, { ...shortfall, failures: [{ index: 0, error: new Error(message) }] })
+        .message
     expect(of('ECONNREFUSED')).toBe('2 of the jobs could not be enqueued. First, at index 0: ECONNREFUSED.')
     expect(of('Really?')).toMatch(/: Really\?$/)
-    expect(new PartialEnqueueError(counts, []).message).toBe('2 of the jobs could not be enqueued.')
+    expect(new PartialEnqueueError(counts, shortfall).message).toBe('2 of the jobs could not be enqueued.')
   })
 })
 

@@ -16,7 +16,7 @@ export const ERROR_HINTS = {
     'Pass the cursor exactly as an earlier page returned it, or none to start from the beginning.',
   HF_BAD_FILTER:
     'Say which dead letters you mean: by ids, queues, jobs, fingerprints, since or until; { all: true } means all.',
-  HF_NO_SCHEDULE: 'The schedule was removed; create it again with job.schedule().',
+  HF_SCHEDULE_NOT_FOUND: 'The schedule was removed; create it again with job.schedule().',
   HF_BAD_EVENT: "Use parts of letters, digits, _ and -, separated by dots: 'pull_request.merged'.",
   HF_BAD_PATTERN:
     "Use parts of letters, digits, _ and -, separated by dots; '*' matches one part, '**' at the end matches one or more.",
@@ -74,7 +74,8 @@ export const ERROR_HINTS = {
   HF_ABORTED: 'The attempt was aborted; `why` is shutdown, timeout, cancelled or lease_lost.',
   HF_WORKER_LOST:
     'The worker died or was cut off while the job ran; look for crashes and out-of-memory kills.',
-  HF_LEASE_LOST: 'Another worker has the message by now: drop this copy.',
+  HF_LEASE_LOST:
+    'Nothing was written. Stop working on this job: it is retried, or another worker has it. Do not repeat the call.',
   HF_COMMITTED: 'Call commit() once, at the end of the handler, and return what it resolves to.',
   HF_MESSAGE_SETTLED: 'Call ack() or nack() once for each message.',
   HF_TEST_KIT: 'Create the test queue before anything uses the store, and only one at a time.',
@@ -133,58 +134,56 @@ function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
-/** One input of many that could not be enqueued. */
+/** One input of many that could not be enqueued or published. */
 export interface EnqueueFailure {
   readonly index: number
   readonly error: Error
 }
 
-/** Some of many inputs were refused or not written; all others that were read are enqueued. */
-export class PartialEnqueueError extends HoldfastError {
-  override readonly name = 'PartialEnqueueError'
-  readonly inserted: number
-  readonly duplicates: number
+/** What of many inputs is missing. */
+export interface Shortfall {
+  readonly failed: number
+  readonly failures: readonly EnqueueFailure[]
+  readonly stoppedAt: number | null
+}
+
+/** What the errors of enqueueMany() and publishMany() have in common. */
+abstract class PartialError extends HoldfastError implements Shortfall {
   /** How many failed; `failures` lists the first 1,000 of them by index. */
   readonly failed: number
   readonly failures: readonly EnqueueFailure[]
-  /** Where reading stopped because the store failed: no input from this index on is enqueued. Null if all were read. */
+  /** Where reading stopped because the store failed: nothing from this index on is written. Null if all were read. */
   readonly stoppedAt: number | null
 
-  constructor(
-    counts: { inserted: number; duplicates: number; failed: number; stoppedAt?: number | null },
-    failures: readonly EnqueueFailure[],
-  ) {
-    const { stoppedAt = null } = counts
-    const what = `${counts.failed} of the jobs could not be enqueued.`
-    super('HF_PARTIAL_ENQUEUE', what + inFull(failures[0], stoppedAt), { cause: failures[0]?.error })
-    this.inserted = counts.inserted
-    this.duplicates = counts.duplicates
-    this.failed = counts.failed
+  constructor(code: ErrorCode, what: string, { failed, failures, stoppedAt }: Shortfall) {
+    super(code, `${failed} ${what}.${inFull(failures[0], stoppedAt)}`, { cause: failures[0]?.error })
+    this.failed = failed
     this.failures = failures
     this.stoppedAt = stoppedAt
   }
 }
 
+/** Some of many inputs were refused or not written; all others that were read are enqueued. */
+export class PartialEnqueueError extends PartialError {
+  override readonly name = 'PartialEnqueueError'
+  readonly inserted: number
+  readonly duplicates: number
+
+  constructor(counts: { readonly inserted: number; readonly duplicates: number }, shortfall: Shortfall) {
+    super('HF_PARTIAL_ENQUEUE', 'of the jobs could not be enqueued', shortfall)
+    this.inserted = counts.inserted
+    this.duplicates = counts.duplicates
+  }
+}
+
 /** Some of many events were refused or not written; all others that were read are published. */
-export class PartialPublishError extends HoldfastError {
+export class PartialPublishError extends PartialError {
   override readonly name = 'PartialPublishError'
   readonly published: number
-  /** How many failed; `failures` lists the first 1,000 of them by index. */
-  readonly failed: number
-  readonly failures: readonly EnqueueFailure[]
-  /** Where reading stopped because the store failed: no event from this index on is published. Null if all were read. */
-  readonly stoppedAt: number | null
 
-  constructor(
-    counts: { published: number; failed: number; stoppedAt: number | null },
-    failures: readonly EnqueueFailure[],
-  ) {
-    const what = `${counts.failed} of the events could not be published.`
-    super('HF_PARTIAL_PUBLISH', what + inFull(failures[0], counts.stoppedAt), { cause: failures[0]?.error })
+  constructor(counts: { readonly published: number }, shortfall: Shortfall) {
+    super('HF_PARTIAL_PUBLISH', 'of the events could not be published', shortfall)
     this.published = counts.published
-    this.failed = counts.failed
-    this.failures = failures
-    this.stoppedAt = counts.stoppedAt
   }
 }
 

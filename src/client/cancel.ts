@@ -7,6 +7,7 @@
  */
 import { HoldfastError } from '../errors.ts'
 import type { JobId } from '../job/ids.ts'
+import { nextPause, type Backoff } from '../std/backoff.ts'
 import { sleep } from '../std/clock.ts'
 import type { Core } from '../core/core.ts'
 import type { ChangedOne } from '../core/store-client.ts'
@@ -20,8 +21,7 @@ export type CancelResult = 'cancelled' | 'requested' | 'too_late'
 
 /** Some more, for clocks that do not run alike. */
 const MARGIN_MS = 200
-const FIRST_LOOK_MS = 2
-const LONGEST_LOOK_MS = 50
+const LOOKS: Backoff = { firstMs: 2, longestMs: 50 }
 
 export async function cancelJob(
   core: Core,
@@ -56,7 +56,7 @@ async function untilHeard(core: Core, id: JobId, reason: string | null): Promise
   const begunMs = clock.monotonicMs()
   let waitMs = START_WITHIN_MS
   let isLongest = false
-  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_LOOK_MS)) {
+  for (let pauseMs = LOOKS.firstMs; ; pauseMs = nextPause(LOOKS, pauseMs)) {
     const leftMs = begunMs + waitMs + MARGIN_MS - clock.monotonicMs()
     if (leftMs <= 0) {
       if (isLongest) return null

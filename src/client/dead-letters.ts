@@ -11,7 +11,6 @@ import type { NewJobOptions } from '../job/new-job.ts'
 import { readWhole } from '../job/numbers.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { AttemptRecord, DeadJob, JobLogLine, JobRecord } from '../job/record.ts'
-import { asError } from '../std/clock.ts'
 import { mergeGroups } from '../stores/dead-groups.ts'
 import {
   MAX_BATCH,
@@ -26,6 +25,7 @@ import type { Core } from '../core/core.ts'
 import type { Changed } from '../core/store-client.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { refuseUnknown } from '../core/settings.ts'
+import { toError } from '../std/text.ts'
 
 /** Which dead letters are meant: all that fit each part given. */
 export interface DeadLetterFilter {
@@ -284,7 +284,7 @@ async function stepByStep(
 ): Promise<BulkProgress> {
   let progress: BulkProgress = { changed: 0, skipped: 0, cursor: from ?? null }
   do {
-    if (signal?.aborted) throw asError(signal.reason)
+    if (signal?.aborted) throw toError(signal.reason)
     const answer = await step(progress.cursor as JobId | null)
     progress = {
       changed: progress.changed + answer.changed,

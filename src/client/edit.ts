@@ -1,8 +1,8 @@
 /** Changes a job that waits: read and judged as at its enqueue, before anything is written. */
-import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
 import { readDue } from '../job/new-job.ts'
+import { jobNotFound } from '../job/not-found.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import { headStartMs, readPriority } from '../job/rank.ts'
 import type { JobEdit } from '../stores/store.ts'
@@ -21,10 +21,10 @@ export async function editJob(
   refuseUnknown(changes, FIELDS, 'edit()')
   const { name } = definition
   const record = await core.store.job(id as JobId)
-  if (record?.name !== name) throw notFound(name, id)
+  if (record?.name !== name) throw jobNotFound(id, name)
   const edit = await readEdit(core, definition, record.queue, changes)
   const answer = await core.store.edit(record, edit)
-  if (answer === 'missing') throw notFound(name, id)
+  if (answer === 'missing') throw jobNotFound(id, name)
   return answer === 'edited'
 }
 
@@ -45,8 +45,4 @@ async function readEdit(
     }),
     ...(isMoved && { due: readDue(changes) }),
   }
-}
-
-function notFound(name: string, id: string): HoldfastError {
-  return new HoldfastError('HF_JOB_NOT_FOUND', `Job "${name}" ${id} is not in the store.`)
 }

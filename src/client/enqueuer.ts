@@ -16,22 +16,18 @@ import {
 } from '../job/new-job.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { NewJob } from '../job/record.ts'
-import { toError } from '../job/settlement.ts'
 import { Batcher } from '../std/batcher.ts'
-import { chunksOf } from '../std/chunks.ts'
 import type { Deadline } from '../std/deadline.ts'
+import { toError } from '../std/text.ts'
 import { MAX_BATCH, type EnqueueAnswer } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 import { currentJob } from '../core/current-job.ts'
-import { Failures } from './failures.ts'
+import { sendMany } from './many.ts'
 
 export interface ManyCounts {
   readonly inserted: number
   readonly duplicates: number
 }
-
-/** What many inputs become, and where each came from. */
-type Batch = { readonly index: number; readonly job: NewJob }[]
 
 /** Of single enqueues: what comes meanwhile travels with the next one, so fewer calls are better calls. */
 const MAX_FLUSHES_IN_FLIGHT = 2
@@ -107,12 +103,7 @@ export class Enqueuer {
     return tx === undefined ? this.write(jobs) : this.#core.store.enqueueIn(tx, jobs)
   }
 
-  /**
-   * Any number, in flushes that are bounded in size and in flight. An input that is refused never keeps the others from
-   * being enqueued; the error at the end lists each by its index. Where the inputs themselves break off, all that came
-   * before is enqueued, and the break is listed at the index it came at. A store that fails to its deadline ends the
-   * reading: the inputs may have no end.
-   */
+  /** Any number of inputs: see `many.ts`. In a transaction, what its database raises ends it and is thrown as it is. */
   async many(
     definition: JobDefinition,
     inputs: Iterable<unknown> | AsyncIterable<unknown>,
@@ -120,69 +111,28 @@ export class Enqueuer {
     onEnqueued: (answer: EnqueueAnswer, index: number) => void,
     tx?: unknown,
   ): Promise<ManyCounts> {
-    if (tx === undefined) this.#core.connection.insideCommit.refuse(`enqueue jobs "${definition.name}"`)
-    else this.#core.store.transactions()
+    const { connection, store } = this.#core
+    if (tx === undefined) connection.insideCommit.refuse(`enqueue jobs "${definition.name}"`)
+    else store.transactions()
     this.#refuseOptions(definition, options)
-    const tally = new Tally(onEnqueued)
-    const batches = this.#batches(definition, inputs, options, tally)
-    if (tx === undefined) await this.#flushAll(batches, tally)
-    else await this.#flushAllIn(tx, batches, tally)
-    return tally.result()
-  }
-
-  async *#batches(
-    definition: JobDefinition,
-    inputs: Iterable<unknown> | AsyncIterable<unknown>,
-    options: NewJobOptions,
-    tally: Tally,
-  ): AsyncGenerator<Batch> {
-    let index = 0
-    try {
-      for await (const chunk of chunksOf<unknown>(inputs, MAX_BATCH)) {
-        const batch: Batch = []
-        for (const input of chunk) {
-          try {
-            const job = this.#prepare({ definition, input, options })
-            batch.push({ index, job: job instanceof Promise ? await job : job })
-          } catch (error) {
-            tally.failures.add(index, error)
-          }
-          index++
-        }
-        if (batch.length > 0) yield batch
-        if (tally.failures.storeFailed) {
-          tally.failures.stoppedAt = index
-          break
-        }
-      }
-    } catch (error) {
-      tally.failures.add(index, error)
-    }
-  }
-
-  async #flushAll(batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
-    const inFlight = new Set<Promise<void>>()
-    for await (const batch of batches) {
-      while (inFlight.size >= MAX_FULL_FLUSHES_IN_FLIGHT) await Promise.race(inFlight)
-      const flush = this.#flushCounted(batch, tally).finally(() => inFlight.delete(flush))
-      inFlight.add(flush)
-    }
-    await Promise.all(inFlight)
-  }
-
-  /** One after the other: a transaction has one connection. What its database raises ends it, and is told as it is. */
-  async #flushAllIn(tx: unknown, batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
-    for await (const batch of batches) {
-      const answers = await this.#core.store.enqueueIn(
-        tx,
-        batch.map(({ job }) => job),
-      )
-      tally.answered(batch, answers)
-    }
-  }
-
-  async #flushCounted(batch: Batch, tally: Tally): Promise<void> {
-    tally.answered(batch, await this.#flushEach(batch.map(({ job }) => job)))
+    let inserted = 0
+    let duplicates = 0
+    const shortfall = await sendMany<NewJob, EnqueueAnswer | Error>(inputs, {
+      prepare: (input) => this.#prepare({ definition, input, options }),
+      send: (jobs) =>
+        tx === undefined ? this.#flushEach(jobs, connection.deadline()) : store.enqueueIn(tx, jobs),
+      // A transaction has one connection.
+      maxInFlight: tx === undefined ? MAX_FULL_FLUSHES_IN_FLIGHT : 1,
+      count: (answer, index) => {
+        if (answer instanceof Error) return { error: answer, isStores: !isRefusal(answer) }
+        if (answer.outcome === 'inserted') inserted++
+        else duplicates++
+        onEnqueued(answer, index)
+        return null
+      },
+    })
+    if (shortfall !== null) throw new PartialEnqueueError({ inserted, duplicates }, shortfall)
+    return { inserted, duplicates }
   }
 
   /** Options that cannot work are refused once, not for each of a million inputs. */
@@ -228,13 +178,10 @@ export class Enqueuer {
   }
 
   /**
-   * Jobs that only travel together: if the store refuses a value of one, the others are enqueued without it. Never
-   * rejects; answers each job, or says why it was not enqueued.
+   * Jobs that only travel together: if the store refuses a value of one, the others are enqueued without it. All calls
+   * share the deadline. Never rejects; answers each job, or says why it was not enqueued.
    */
-  async #flushEach(
-    jobs: readonly NewJob[],
-    deadline?: Deadline,
-  ): Promise<readonly (EnqueueAnswer | Error)[]> {
+  async #flushEach(jobs: readonly NewJob[], deadline: Deadline): Promise<readonly (EnqueueAnswer | Error)[]> {
     try {
       return await this.write(jobs, deadline)
     } catch (error) {
@@ -256,36 +203,4 @@ function asynchronousSchema(name: string): HoldfastError {
   return new HoldfastError('HF_BAD_OPTION', `The schema of job "${name}" validates asynchronously.`, {
     hint: 'Make its validation synchronous, or use await job.enqueue(input, { tx }).',
   })
-}
-
-class Tally {
-  readonly failures = new Failures()
-  readonly #onEnqueued: (answer: EnqueueAnswer, index: number) => void
-  #inserted = 0
-  #duplicates = 0
-
-  constructor(onEnqueued: (answer: EnqueueAnswer, index: number) => void) {
-    this.#onEnqueued = onEnqueued
-  }
-
-  answered(batch: Batch, answers: readonly (EnqueueAnswer | Error)[]): void {
-    batch.forEach(({ index }, at) => {
-      const answer = answers[at] as EnqueueAnswer | Error
-      if (answer instanceof Error) {
-        this.failures.add(index, answer)
-        if (!isRefusal(answer)) this.failures.storeFailed = true
-        return
-      }
-      if (answer.outcome === 'inserted') this.#inserted++
-      else this.#duplicates++
-      this.#onEnqueued(answer, index)
-    })
-  }
-
-  result(): ManyCounts {
-    const counts = { inserted: this.#inserted, duplicates: this.#duplicates }
-    const { count: failed, stoppedAt } = this.failures
-    if (failed === 0) return counts
-    throw new PartialEnqueueError({ ...counts, failed, stoppedAt }, this.failures.list())
-  }
 }

@@ -2,7 +2,7 @@
  * Events to those who subscribe to them. Who does is read once for all events that go together; the jobs of one event are
  * in one flush, never parted, so that all of them are written or none.
  */
-import { HoldfastError } from '../errors.ts'
+import { HoldfastError, isRefusal } from '../errors.ts'
 import type { PreparedEvent } from '../job/domain-event.ts'
 import type { JobId } from '../job/ids.ts'
 import type { NewJob } from '../job/record.ts'
@@ -57,13 +57,22 @@ export async function fanOut(
     else if (to.length > 0) deliveries.push({ index, event, to })
     else fates[index] = { published: { id: event.id, subscribers: [], jobs: [] } }
   })
-  await eachAtOnce(inFlushes(deliveries), way.writesAtOnce, async (together) => {
+  const write = async (together: readonly Delivery[]): Promise<void> => {
     const made = together.map(({ event, to }) => to.map((one) => jobFor(one, event, newId())))
     const failure = await way.write(made.flat())
+    const isRefused = failure !== null && isRefusal(failure.failed)
+    if (isRefused && together.length > 1) {
+      // The store refuses a value of one of them: the others are published without it.
+      const middle = Math.ceil(together.length / 2)
+      await write(together.slice(0, middle))
+      return write(together.slice(middle))
+    }
     together.forEach(({ index, event }, at) => {
-      fates[index] = failure ?? { published: publishedAs(event, made[at] ?? []) }
+      if (isRefused) fates[index] = { refused: failure.failed }
+      else fates[index] = failure ?? { published: publishedAs(event, made[at] ?? []) }
     })
-  })
+  }
+  await eachAtOnce(inFlushes(deliveries), way.writesAtOnce, write)
   return fates
 }
 

@@ -3,12 +3,14 @@ import { HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
 import type { AttemptError } from '../job/failure.ts'
 import type { JobId } from '../job/ids.ts'
+import { jobNotFound } from '../job/not-found.ts'
 import { attemptsOf, type AttemptRecord, type JobRecord } from '../job/record.ts'
 import { isFinal, type JobState } from '../job/states.ts'
 import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
+import { nextPause, type Backoff } from '../std/backoff.ts'
 import { Bell } from '../std/bell.ts'
-import { asError } from '../std/clock.ts'
+import { toError } from '../std/text.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
 import { cancelJob, type CancelResult } from './cancel.ts'
 import type { Core } from '../core/core.ts'
@@ -46,8 +48,7 @@ export interface Handle<Out> {
 }
 
 const RESULT_TIMEOUT_MS = 300_000
-const FIRST_POLL_MS = 50
-const LONGEST_POLL_MS = 1_000
+const POLLS: Backoff = { firstMs: 50, longestMs: 1_000 }
 
 export function jobHandle<Out>(
   core: Core,
@@ -77,7 +78,7 @@ class JobHandle<Out> implements Handle<Out> {
   async read(): Promise<JobRecord> {
     const { id } = this
     const record = await this.#core.store.job(id as JobId)
-    if (record === null) throw this.#notFound()
+    if (record === null) throw jobNotFound(this.id, this.#name)
     return record
   }
 
@@ -103,7 +104,7 @@ class JobHandle<Out> implements Handle<Out> {
 
   async cancel(reason?: string): Promise<CancelResult> {
     const result = await cancelJob(this.#core, this.id as JobId, reason ?? null)
-    if (result === 'missing') throw this.#notFound()
+    if (result === 'missing') throw jobNotFound(this.id, this.#name)
     return result
   }
 
@@ -120,10 +121,6 @@ class JobHandle<Out> implements Handle<Out> {
   #changes(signal: AbortSignal | undefined, deadlineMs: number): AsyncGenerator<JobRecord> {
     return changes(this.#core, this.id, () => this.read(), signal, deadlineMs)
   }
-
-  #notFound(): HoldfastError {
-    return new HoldfastError('HF_JOB_NOT_FOUND', `Job "${this.#name}" ${this.id} is not in the store.`)
-  }
 }
 
 /**
@@ -138,11 +135,11 @@ async function* changes(
   deadlineMs: number,
 ): AsyncGenerator<JobRecord> {
   const bell = new Bell(core.clock)
-  let pollMs = FIRST_POLL_MS
+  let pollMs = POLLS.firstMs
   const ring = (event: { id: string }): void => {
     if (event.id !== id) return
     // What is told here may reach the store a moment later: look often again.
-    pollMs = FIRST_POLL_MS
+    pollMs = POLLS.firstMs
     bell.ring()
   }
   const unlisten = WATCHED.map((name) => core.events.on(name, ring))
@@ -151,13 +148,13 @@ async function* changes(
   for (const one of [signal, closing]) one?.addEventListener('abort', onAbort)
   try {
     for (;;) {
-      if (signal?.aborted) throw asError(signal.reason)
+      if (signal?.aborted) throw toError(signal.reason)
       const record = await read()
       yield record
       const leftMs = deadlineMs - core.clock.monotonicMs()
       if (isFinal(record.state) || leftMs <= 0) return
       await bell.wait(Math.min(pollMs, leftMs))
-      pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)
+      pollMs = nextPause(POLLS, pollMs)
     }
   } finally {
     for (const one of [signal, closing]) one?.removeEventListener('abort', onAbort)

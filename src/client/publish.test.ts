@@ -285,67 +285,6 @@ describe('events that are published at the same time', () => {
   })
 })
 
-describe('publishMany', () => {
-  function* numbers(count: number): Generator<{ repo: string; number: number }> {
-    for (let number = 0; number < count; number++) yield { repo: 'r', number }
-  }
-
-  test('publishes any number, with one read for each thousand', async () => {
-    const { hf, line, world } = alone()
-    const merged = hf.event('pull_request.merged', data)
-    for (const name of ['a', 'b']) await hf.subscribe({ name, to: merged, run }).subscribe()
-    expect(await merged.publishMany(numbers(2_500))).toEqual({ published: 2_500, jobs: 5_000 })
-    expect(line.callsTo('notes.list')).toHaveLength(3)
-    expect(flushSizes(line.callsTo('enqueue'))).toEqual([1_000, 1_000, 1_000, 1_000, 1_000])
-    expect(await world.counts()).toEqual({ ready: 5_000 })
-  })
-
-  test('takes an asynchronous generator, and nothing at all', async () => {
-    const { hf, line } = alone()
-    const merged = hf.event('pull_request.merged', data)
-    async function* rows() {
-      for (const row of numbers(3)) yield await Promise.resolve(row)
-    }
-    expect(await merged.publishMany([])).toEqual({ published: 0, jobs: 0 })
-    expect(line.calls).toEqual([])
-    expect(await merged.publishMany(rows())).toEqual({ published: 3, jobs: 0 })
-  })
-
-  test('lists by index what was refused, and publishes everything else', async () => {
-    const { hf, world } = alone()
-    const merged = hf.event('pull_request.merged', data)
-    await hf.subscribe({ name: 'a', to: merged, run }).subscribe()
-    function* rows() {
-      yield* numbers(2)
-      yield { repo: 'r', number: 0.5 }
-      yield* numbers(2)
-      throw new Error('torn')
-    }
-    expect(await thrownBy(merged.publishMany(rows()))).toMatchObject({
-      name: 'PartialPublishError',
-      code: 'HF_PARTIAL_PUBLISH',
-      published: 4,
-      failed: 2,
-      stoppedAt: null,
-      failures: [
-        { index: 2, error: { code: 'HF_INVALID_INPUT' } },
-        { index: 5, error: { message: 'torn' } },
-      ],
-    })
-    expect(await world.counts()).toEqual({ ready: 4 })
-  })
-
-  test('stops reading where the store fails', async () => {
-    const { hf, world, line } = alone({ timeout: '1s' })
-    const merged = hf.event('pull_request.merged', data)
-    await hf.subscribe({ name: 'a', to: merged, run }).subscribe()
-    line.fail('enqueue', refused)
-    const error = await world.run(thrownBy(merged.publishMany(numbers(100_000))))
-    expect(error).toMatchObject({ code: 'HF_PARTIAL_PUBLISH', published: 0, stoppedAt: expect.any(Number) })
-    expect((error as { stoppedAt: number }).stoppedAt).toBeLessThan(10_000)
-  })
-})
-
 describe('a subscription', () => {
   test('is stored when a worker starts that runs the subscriber, and replaced by the next', async () => {
     const world = new VirtualWorld()

@@ -4,20 +4,19 @@
  * transaction of the caller's goes alone and once.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { PartialPublishError } from '../errors.ts'
+import { isRefusal, PartialPublishError } from '../errors.ts'
 import { prepareEvent, type PreparedEvent } from '../job/domain-event.ts'
 import { readEnvelope, type NewJobOptions } from '../job/new-job.ts'
-import type { Envelope } from '../job/record.ts'
+import type { Envelope, NewJob } from '../job/record.ts'
 import { Batcher } from '../std/batcher.ts'
-import { chunksOf } from '../std/chunks.ts'
 import type { Deadline } from '../std/deadline.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
 import { currentJob } from '../core/current-job.ts'
 import type { Enqueuer } from './enqueuer.ts'
-import { Failures } from './failures.ts'
-import { fanOut, type Fate, type Published, type Way } from './fan-out.ts'
-import { readSubscription } from './subscription.ts'
+import { fanOut, type Failed, type Fate, type Published, type Way } from './fan-out.ts'
+import { sendMany } from './many.ts'
+import { readSubscription, type StoredSubscription } from './subscription.ts'
 import { storedSubscriptions } from './subscriptions.ts'
 
 /** An event by its name, and what judges its data. */
@@ -33,14 +32,17 @@ export interface PublishedCounts {
   readonly jobs: number
 }
 
-/** What many items become, and where each came from. */
-type Batch = { readonly index: number; readonly event: PreparedEvent }[]
-
 const MAX_BATCHES_IN_FLIGHT = 2
 /** Of one publishMany, whose batches are full anyway. */
 const MAX_FULL_BATCHES_IN_FLIGHT = 2
 /** Of one batch, which is several flushes where an event has many subscribers. */
 const WRITES_AT_ONCE = 2
+
+/** Until when each call of a batch may take. */
+interface Deadlines {
+  next(): Deadline
+  answered(): void
+}
 
 export class Publisher {
   readonly #core: Core
@@ -52,7 +54,7 @@ export class Publisher {
     this.#core = core
     this.#enqueuer = enqueuer
     this.#batcher = new Batcher({
-      send: (events, deadline) => this.#deliver(events, deadline),
+      send: (events, deadline) => this.#deliver(events, { next: () => deadline, answered: () => undefined }),
       maxItems: MAX_BATCH,
       maxInFlight: MAX_BATCHES_IN_FLIGHT,
       clock: () => core.clock,
@@ -71,11 +73,7 @@ export class Publisher {
     return outcomeOf(fate as Fate)
   }
 
-  /**
-   * Any number, in batches that are bounded in size and in flight. One that is refused never keeps the others from being
-   * published; the error at the end lists each by its index. Where the items themselves break off, all that came before
-   * is published, and the break is listed at the index it came at. A store that fails to its deadline ends the reading.
-   */
+  /** Any number of items: see `many.ts`. In a transaction, what its database raises ends it and is thrown as it is. */
   async many(
     kind: EventKind,
     items: Iterable<unknown> | AsyncIterable<unknown>,
@@ -84,55 +82,24 @@ export class Publisher {
   ): Promise<PublishedCounts> {
     if (tx === undefined) this.#core.connection.insideCommit.refuse(`publish events "${kind.name}"`)
     else this.#core.store.transactions()
-    const tally = new Tally()
-    const batches = this.#batches(kind, items, envelopeFrom(options), tally.failures)
-    if (tx === undefined) await this.#deliverAll(batches, tally)
-    // One after the other: a transaction has one connection. What its database raises ends it, and is told as it is.
-    else for await (const batch of batches) tally.count(batch, await this.#deliverIn(tx, eventsOf(batch)))
-    return tally.result()
-  }
-
-  async *#batches(
-    kind: EventKind,
-    items: Iterable<unknown> | AsyncIterable<unknown>,
-    envelope: Envelope,
-    failures: Failures,
-  ): AsyncGenerator<Batch> {
-    let index = 0
-    try {
-      for await (const chunk of chunksOf<unknown>(items, MAX_BATCH)) {
-        const batch: Batch = []
-        for (const data of chunk) {
-          try {
-            const event = this.#prepare(kind, data, envelope)
-            batch.push({ index, event: event instanceof Promise ? await event : event })
-          } catch (error) {
-            failures.add(index, error)
-          }
-          index++
-        }
-        if (batch.length > 0) yield batch
-        if (failures.storeFailed) {
-          failures.stoppedAt = index
-          break
-        }
-      }
-    } catch (error) {
-      failures.add(index, error)
-    }
-  }
-
-  async #deliverAll(batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
-    const inFlight = new Set<Promise<void>>()
-    for await (const batch of batches) {
-      while (inFlight.size >= MAX_FULL_BATCHES_IN_FLIGHT) await Promise.race(inFlight)
-      const sent = this.#deliver(eventsOf(batch))
-        .catch((failed: unknown) => batch.map(() => ({ failed })))
-        .then((fates) => tally.count(batch, fates))
-        .finally(() => inFlight.delete(sent))
-      inFlight.add(sent)
-    }
-    await Promise.all(inFlight)
+    const envelope = envelopeFrom(options)
+    let published = 0
+    let jobs = 0
+    const shortfall = await sendMany<PreparedEvent, Fate>(items, {
+      prepare: (data) => this.#prepare(kind, data, envelope),
+      send: (events) => (tx === undefined ? this.#deliverEach(events) : this.#deliverIn(tx, events)),
+      // A transaction has one connection.
+      maxInFlight: tx === undefined ? MAX_FULL_BATCHES_IN_FLIGHT : 1,
+      count: (fate) => {
+        if ('failed' in fate) return { error: fate.failed, isStores: true }
+        if ('refused' in fate) return { error: fate.refused, isStores: false }
+        published++
+        jobs += fate.published.jobs.length
+        return null
+      },
+    })
+    if (shortfall !== null) throw new PartialPublishError({ published }, shortfall)
+    return { published, jobs }
   }
 
   #prepare(kind: EventKind, data: unknown, envelope: Envelope): PreparedEvent | Promise<PreparedEvent> {
@@ -140,19 +107,35 @@ export class Publisher {
     return prepareEvent({ ...kind, id: ids.job(), data, envelope, nowMs: clock.now() })
   }
 
-  /** All calls share the deadline; without one, each has the timeout of an enqueue. */
-  async #deliver(events: readonly PreparedEvent[], deadline?: Deadline): Promise<readonly Fate[]> {
+  /**
+   * Never rejects. All calls share a deadline, which starts anew with each answer of the store: events with many
+   * subscribers take many calls, and only a store that does not answer should end them.
+   */
+  #deliverEach(events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
+    const { connection } = this.#core
+    let deadline = connection.deadline()
+    const deadlines = { next: () => deadline, answered: () => void (deadline = connection.deadline()) }
+    return this.#deliver(events, deadlines).catch((failed: unknown) => events.map(() => ({ failed })))
+  }
+
+  async #deliver(events: readonly PreparedEvent[], deadlines: Deadlines): Promise<readonly Fate[]> {
     const { store, ids } = this.#core
-    const enqueuer = this.#enqueuer
-    const way: Way = {
-      writesAtOnce: WRITES_AT_ONCE,
-      subscriptions: () => storedSubscriptions(store, deadline),
-      write: (jobs) =>
-        enqueuer.write(jobs, deadline).then(
-          () => null,
-          (failed: unknown) => ({ failed }),
-        ),
+    const write = async (jobs: readonly NewJob[]): Promise<Failed | null> => {
+      try {
+        await this.#enqueuer.write(jobs, deadlines.next())
+      } catch (failed) {
+        if (isRefusal(failed)) deadlines.answered()
+        return { failed }
+      }
+      deadlines.answered()
+      return null
     }
+    const subscriptions = async (): Promise<readonly StoredSubscription[]> => {
+      const stored = await storedSubscriptions(store, deadlines.next())
+      deadlines.answered()
+      return stored
+    }
+    const way: Way = { writesAtOnce: WRITES_AT_ONCE, subscriptions, write }
     const fates = await fanOut(events, way, () => ids.job())
     fates.forEach((fate, at) => this.#tellUnheard(events[at] as PreparedEvent, fate))
     return fates
@@ -180,37 +163,7 @@ function envelopeFrom(options: NewJobOptions): Envelope {
   return readEnvelope(options, { inMs: 0 }, currentJob.getStore()?.inherited)
 }
 
-function eventsOf(batch: Batch): readonly PreparedEvent[] {
-  return batch.map(({ event }) => event)
-}
-
 function outcomeOf(fate: Fate): Published {
   if ('published' in fate) return fate.published
   throw 'refused' in fate ? fate.refused : fate.failed
-}
-
-class Tally {
-  readonly failures = new Failures()
-  #published = 0
-  #jobs = 0
-
-  count(batch: Batch, fates: readonly Fate[]): void {
-    batch.forEach(({ index }, at) => {
-      const fate = fates[at] as Fate
-      if ('published' in fate) {
-        this.#published++
-        this.#jobs += fate.published.jobs.length
-        return
-      }
-      if ('failed' in fate) this.failures.storeFailed = true
-      this.failures.add(index, 'failed' in fate ? fate.failed : fate.refused)
-    })
-  }
-
-  result(): PublishedCounts {
-    const published = this.#published
-    const { count: failed, stoppedAt } = this.failures
-    if (failed === 0) return { published, jobs: this.#jobs }
-    throw new PartialPublishError({ published, failed, stoppedAt }, this.failures.list())
-  }
 }

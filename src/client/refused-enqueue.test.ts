@@ -1,7 +1,7 @@
 /** Enqueues of which the store refuses a value, or that it has no room for. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { alone, thrownBy, type Call } from '../../test/support/virtual.ts'
+import { alone, busy, requestLost, thrownBy, type Call } from '../../test/support/virtual.ts'
 import { HoldfastError, type ErrorCode } from '../errors.ts'
 import type { Flush } from '../stores/store.ts'
 
@@ -45,6 +45,20 @@ describe('a value that the store refuses', () => {
       failures: [{ index: 1_500, error: refusal }],
     })
     expect(await world.counts()).toEqual({ ready: 4_999 })
+  })
+
+  test('gives the rest of its flush no more time than the flush had', async () => {
+    const { hf, world, line } = alone({ timeout: '2s' })
+    const job = hf.job({ name: 'job', input: z.number(), run })
+    const slowly = async (): Promise<never> => {
+      await busy(world.clock, 1_500)
+      throw refusal
+    }
+    line.fail('enqueue', slowly, 1)
+    line.fail('enqueue', requestLost)
+    const error = await world.run(thrownBy(job.enqueueMany(Array.from({ length: 8 }, (_, n) => n))))
+    expect(error).toMatchObject({ failed: 8, failures: { 0: { error: { code: 'HF_STORE_UNREACHABLE' } } } })
+    expect(world.nowMs).toBeLessThan(2_100)
   })
 
   test('fails all that are enqueued in one step', async () => {

@@ -3,6 +3,7 @@
  * (see `maintenance/scheduler.ts`), this only writes and reads them.
  */
 import { HoldfastError } from '../errors.ts'
+import { scheduleNotFound } from '../job/not-found.ts'
 import { readUnique } from '../job/unique.ts'
 import {
   readRules,
@@ -160,8 +161,7 @@ export class ScheduleBook implements Schedules {
 
   async #setPaused(id: string, paused: boolean): Promise<void> {
     const { found: facts, time } = await this.#find(id)
-    if (facts === undefined)
-      throw new HoldfastError('HF_NO_SCHEDULE', `There is no schedule "${id}" any more.`)
+    if (facts === undefined) throw scheduleNotFound(id)
     if (facts.paused === paused) return
     const nextTick = paused ? facts.nextTick : ticksOf(facts.timing)(time())
     await this.#write({ ...facts, paused, nextTick, seed: this.#seedFor(facts, time) })

@@ -2,8 +2,8 @@
  * Who is subscribed to which domain events. It is kept in the store, so that every process that publishes sees the same;
  * this writes and reads it, `publisher.ts` goes by it.
  */
-import { HoldfastError } from '../errors.ts'
 import { newJob } from '../job/new-job.ts'
+import { notFound } from '../job/not-found.ts'
 import type { Core } from '../core/core.ts'
 import type { StoreClient } from '../core/store-client.ts'
 import type { Deadline } from '../std/deadline.ts'
@@ -52,8 +52,7 @@ export class SubscriptionBook implements Subscriptions {
   /** Stores one that was declared, in place of what is stored under its name. */
   async put(subscriber: string): Promise<void> {
     const patterns = this.#declared.get(subscriber)
-    if (patterns === undefined)
-      throw new HoldfastError('HF_UNKNOWN_JOB', `There is no subscriber named "${subscriber}".`)
+    if (patterns === undefined) throw notFound('subscriber', subscriber)
     const text = writeSubscription({ patterns, job: this.#template(subscriber) })
     await this.#core.store.putSubscription(subscriber, text)
   }

@@ -9,13 +9,14 @@
 import { setMaxListeners } from 'node:events'
 import { HoldfastError, type ErrorCode } from '../errors.ts'
 import type { Events } from '../job/events.ts'
-import { toError } from '../job/settlement.ts'
+import { jittered, nextPause, type Backoff } from '../std/backoff.ts'
 import type { Clock } from '../std/clock.ts'
 import { sleep } from '../std/clock.ts'
 import { withDeadline, type Deadline } from '../std/deadline.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
+import { toError } from '../std/text.ts'
 import type { Store } from '../stores/store.ts'
 import { InsideCommit } from './inside-commit.ts'
 
@@ -37,8 +38,7 @@ export interface Operation<T> {
   readonly send: (store: Store) => Promise<T>
 }
 
-const FIRST_BACKOFF_MS = 50
-const LONGEST_BACKOFF_MS = 2_000
+const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
 /** Give up a try that hangs for the next one, if there is time: its request or its reply may just be lost. */
 const FIRST_TRY_MS = 3_000
 /** While the store keeps saying no, `store.unusable` is emitted this often for each code. */
@@ -141,7 +141,7 @@ export class Connection {
     const onLate = (): void => void (isLate = true)
     this.#underWay++
     try {
-      for (let backoffMs = FIRST_BACKOFF_MS; ; backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)) {
+      for (let backoffMs = BACKOFF.firstMs; ; backoffMs = nextPause(BACKOFF, backoffMs)) {
         const answersBefore = this.#answers
         try {
           const answer = await this.#try(operation, limitMs, onLate)
@@ -176,7 +176,7 @@ export class Connection {
   /** Waits before another try; false if there is no time for one. */
   async #pause(backoffMs: number, deadline: Deadline): Promise<boolean> {
     const { clock, random } = this.#parts
-    const pauseMs = backoffMs * (0.5 + random.float() / 2)
+    const pauseMs = jittered(backoffMs, random.float())
     if (clock.monotonicMs() + pauseMs >= deadline.atMs) return false
     await sleep(clock, pauseMs, this.closing).catch(() => undefined)
     return true

@@ -1,9 +1,9 @@
 /** What every part of one holdfast() shares. Parts read it when they need it and never keep a piece of it. */
-import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { Events } from '../job/events.ts'
 import { makeIds, type Ids } from '../job/ids.ts'
 import type { QueueRules } from '../job/new-job.ts'
+import { notFound } from '../job/not-found.ts'
 import type { Clock } from '../std/clock.ts'
 import type { Emitter } from '../std/emitter.ts'
 import type { Random } from '../std/random.ts'
@@ -55,7 +55,7 @@ export class Core {
   }
 
   /** The way there. Calls go through `store`, which knows what is safe to repeat. */
-  get connection(): Pick<Connection, 'store' | 'closing' | 'insideCommit' | 'close'> {
+  get connection(): Pick<Connection, 'store' | 'closing' | 'insideCommit' | 'deadline' | 'close'> {
     return this.#parts.connection
   }
 
@@ -75,8 +75,7 @@ export class Core {
 
   jobNamed(name: string): JobDefinition {
     const definition = this.registry.get(name)
-    if (definition === undefined)
-      throw new HoldfastError('HF_UNKNOWN_JOB', `There is no job named "${name}" in this holdfast().`)
+    if (definition === undefined) throw notFound('job', name)
     return definition
   }
 

@@ -6,9 +6,10 @@
 import type { AttemptEnd, AttemptFacts, Events } from '../job/events.ts'
 import type { Inherited } from '../job/new-job.ts'
 import type { NewJob } from '../job/record.ts'
-import { toError, type Outcome, type Settlement } from '../job/settlement.ts'
+import type { Outcome, Settlement } from '../job/settlement.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { assertNever } from '../std/never.ts'
+import { toError } from '../std/text.ts'
 import type { EnqueueAnswer, SettleAnswer } from '../stores/store.ts'
 import { currentJob, type CurrentJob } from './current-job.ts'
 

@@ -2,6 +2,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { RunFunction } from '../job/context.ts'
 import type { JobDefinition } from '../job/definition.ts'
+import { notFound } from '../job/not-found.ts'
 
 export class JobRegistry {
   readonly #definitions = new Map<string, JobDefinition>()
@@ -18,8 +19,7 @@ export class JobRegistry {
     if (typeof run !== 'function')
       throw new HoldfastError('HF_BAD_JOB', `Contract "${name}" was given no function to implement it.`)
     const contract = this.#definitions.get(name)
-    if (contract === undefined)
-      throw new HoldfastError('HF_UNKNOWN_JOB', `There is no contract named "${name}".`)
+    if (contract === undefined) throw notFound('contract', name)
     if (contract.run !== undefined) {
       throw new HoldfastError('HF_DUPLICATE_JOB', `Contract "${name}" is implemented already.`)
     }

@@ -37,10 +37,16 @@ export interface KeepOptions {
 
 export interface ClientOptions<Queues extends Record<string, QueueConfig>> {
   /**
-   * `file:.holdfast` (embedded, in that directory), `postgres://…`, `memory:`, or a store of your own.
+   * `file:.holdfast` (embedded, in that directory), `postgres://…`, `redis://…`, `memory:`, or a store of your own.
    * @default HOLDFAST_STORE, else 'file:.holdfast'
    */
-  readonly store?: 'memory:' | `file:${string}` | `postgres${'' | 'ql'}://${string}` | (string & {}) | Store
+  readonly store?:
+    | 'memory:'
+    | `file:${string}`
+    | `postgres${'' | 'ql'}://${string}`
+    | `redis${'' | 's'}${'' | '-cluster'}://${string}`
+    | (string & {})
+    | Store
   /** The queues that jobs may go to. @default { default: {} } */
   readonly queues?: Queues
   readonly keep?: KeepOptions

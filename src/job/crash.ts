@@ -7,7 +7,7 @@ import type { Random } from '../std/random.ts'
 import { attemptError, recordedError, type AttemptError } from './failure.ts'
 import type { WorkerId } from './ids.ts'
 import type { AttemptRecord } from './record.ts'
-import { crashDelayMs, jittered } from './retry.ts'
+import { crashDelayMs, spread } from './retry.ts'
 
 export interface Crashed {
   readonly worker: string
@@ -69,6 +69,6 @@ export function crashOutcome(job: Crashed, random: Random): CrashOutcome {
   const lost = new HoldfastError('HF_WORKER_LOST', `Worker ${worker} was lost while it ran this job.`)
   const error = attemptError(lost, attempt, 'worker_lost')
   const to = job.cancelled ? 'cancelled' : crashes > maxCrashes ? 'dead' : 'scheduled'
-  const delayMs = to === 'scheduled' ? jittered(crashDelayMs(crashes), JITTER, random) : 0
+  const delayMs = to === 'scheduled' ? spread(crashDelayMs(crashes), JITTER, random) : 0
   return { to, crashes, error, delayMs }
 }

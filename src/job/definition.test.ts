@@ -100,8 +100,18 @@ describe('a job definition', () => {
       'HF_BAD_JOB',
       /^Job "mail" has an unknown option "concurency"\.$/,
     ],
-    ['an unknown queue', { queue: 'post' }, 'HF_UNKNOWN_QUEUE', /^Job "mail": There is no queue "post"\.$/],
-    ['a queue that is no text', { queue: 5n }, 'HF_UNKNOWN_QUEUE', /^Job "mail": There is no queue 5n\.$/],
+    [
+      'an unknown queue',
+      { queue: 'post' },
+      'HF_UNKNOWN_QUEUE',
+      /^Job "mail": There is no queue named "post"\.$/,
+    ],
+    [
+      'a queue that is no text',
+      { queue: 5n },
+      'HF_UNKNOWN_QUEUE',
+      /^Job "mail": There is no queue named 5n\.$/,
+    ],
     ['an unknown priority', { priority: 'asap' }, 'HF_BAD_OPTION', /^Job "mail": priority is "asap"/],
     [
       'no timeout',

@@ -6,6 +6,7 @@ import { readBatch, type BatchOptions, type BatchRules } from './batch.ts'
 import type { RunFunction } from './context.ts'
 import { readDuration } from './duration.ts'
 import type { Middleware } from './middleware.ts'
+import { notFound } from './not-found.ts'
 import { PRIORITY_LEVELS, readPriority } from './rank.ts'
 import { resolveRetry, type ResolvedRetry, type RetryPolicy } from './retry.ts'
 import { show } from './show.ts'
@@ -134,9 +135,7 @@ function firstQueue(queues: readonly string[]): string {
 
 export function readQueue(queue: unknown, queues: readonly string[]): string {
   if (typeof queue === 'string' && queues.includes(queue)) return queue
-  throw new HoldfastError('HF_UNKNOWN_QUEUE', `There is no queue ${show(queue)}.`, {
-    hint: `Declare it in holdfast({ queues: { … } }), or use one of: ${queues.join(', ')}.`,
-  })
+  throw notFound('queue', queue, queues)
 }
 
 export function readSchema(schema: unknown, option: string): StandardSchemaV1 | undefined {

@@ -1,4 +1,8 @@
-/** Everything that Holdfast tells about itself in this process. Logs and metrics are listeners of these. */
+/**
+ * Everything that Holdfast tells about itself in this process, and how the log words it. Logs and metrics are listeners
+ * of these.
+ */
+import { formatDuration } from '../std/duration.ts'
 import type { FailureKind } from './failure.ts'
 import type { LogLevel } from './record.ts'
 
@@ -178,3 +182,159 @@ export interface Events {
   'event.unheard': { readonly event: string; readonly id: string }
   'listener.failed': { readonly event: string; readonly error: Error }
 }
+
+// ── in the log ───────────────────────────────────────────────────────────────
+
+interface LogLine<Event> {
+  readonly level: LogLevel | ((event: Event) => LogLevel)
+  readonly text: (event: Event) => string
+  /** What the attempt came to, for the events that end one. */
+  readonly outcome?: (event: Event) => string
+}
+
+/** How each event is logged; an event without a line does not compile. */
+export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]> } = {
+  'job.enqueued': {
+    level: 'debug',
+    text: ({ job, duplicate }) => `${job} ${duplicate ? 'already enqueued' : 'enqueued'}`,
+  },
+  'job.started': {
+    level: 'debug',
+    text: ({ job, attempt, maxAttempts }) => `${job} started, attempt ${attempt} of ${maxAttempts}`,
+  },
+  'job.completed': {
+    level: 'info',
+    text: ({ job, durationMs }) => `${job} completed in ${formatDuration(durationMs)}`,
+    outcome: () => 'completed',
+  },
+  'job.failed': {
+    level: ({ final }) => (final ? 'error' : 'warn'),
+    text: ({ job, attempt, maxAttempts, retryInMs, kind, error }) =>
+      `${job} failed, attempt ${attempt} of ${maxAttempts} (${kind}), ${fate(retryInMs)}: ${error.message}`,
+    outcome: ({ final }) => (final ? 'dead' : 'retried'),
+  },
+  'job.snoozed': {
+    level: 'info',
+    text: ({ job, delayMs, error }) =>
+      `${job} ${error === null ? 'snoozed' : 'parked'} for ${formatDuration(delayMs)}${error === null ? '' : `: ${error.message}`}`,
+    outcome: () => 'snoozed',
+  },
+  'job.released': { level: 'debug', text: ({ job }) => `${job} given back`, outcome: () => 'released' },
+  'job.cancelled': {
+    level: 'info',
+    text: ({ job, reason }) => `${job} cancelled${reason === null ? '' : `: ${reason}`}`,
+    outcome: () => 'cancelled',
+  },
+  'commit.lost': {
+    level: 'error',
+    text: ({ job }) => `${job} had committed, but the store lost the commit; the job runs again`,
+    outcome: () => 'released',
+  },
+  'job.lost': {
+    level: 'warn',
+    text: ({ job }) => `${job} was taken over by another worker; nothing was written`,
+    outcome: () => 'lost',
+  },
+  'job.progress': {
+    level: 'debug',
+    text: ({ job, done, total }) => `${job} at ${done}${total === null ? '' : ` of ${total}`}`,
+  },
+  'job.log': { level: ({ level }) => level, text: ({ message }) => message },
+  'job.stuck': {
+    level: 'error',
+    text: ({ job, why }) => `${job} goes on although it was told to end (${why})`,
+  },
+  'job.unhandled': {
+    level: 'error',
+    text: ({ job, error }) => `${job} left a promise that was rejected later: ${error.message}`,
+  },
+  'job.rescued': {
+    level: 'warn',
+    text: ({ job, crashes, to }) =>
+      to === 'ready'
+        ? `${job} taken back from a lost worker that had not started it`
+        : `${job} rescued from a lost worker, crash ${crashes}: ${to}`,
+  },
+  'worker.started': {
+    level: 'info',
+    text: ({ queues, concurrency }) => `worker started with ${concurrency} slots on ${queues.join(', ')}`,
+  },
+  'worker.stopping': { level: 'info', text: ({ running }) => `worker stopping, ${running} running` },
+  'worker.stopped': { level: 'info', text: ({ released }) => `worker stopped, ${released} given back` },
+  'worker.reborn': {
+    level: 'warn',
+    text: ({ abandoned }) => `worker lost its lease and begins anew; ${abandoned} leases abandoned`,
+  },
+  'worker.blocked': {
+    level: 'warn',
+    text: ({ blockedMs, jobs }) =>
+      `event loop blocked for ${formatDuration(blockedMs)}${jobs.length === 0 ? '' : ` while ${namesOf(jobs)} ran`}`,
+  },
+  'worker.error': {
+    level: 'error',
+    text: ({ doing, error }) => `worker could not ${doing}: ${error.message}`,
+  },
+  'worker.slowed': {
+    level: 'warn',
+    text: ({ pauseMs, job }) => `${job} ran out of resources; no claims for ${formatDuration(pauseMs)}`,
+  },
+  'deadletters.grew': {
+    level: 'warn',
+    text: ({ queue, grown, dead, overMs }) =>
+      `${grown} new dead letters in queue ${queue} within ${formatDuration(Math.round(overMs))}; ${dead} in all`,
+  },
+  'batch.resized': {
+    level: 'info',
+    text: ({ job, from, to, meanMs }) =>
+      `batches of ${job} take ${formatDuration(Math.round(meanMs))}: ${to} jobs at a time instead of ${from}`,
+  },
+  'worker.lost': {
+    level: 'warn',
+    text: ({ worker, jobs }) => `worker ${worker} is dead; ${jobs} of its jobs taken back`,
+  },
+  'health.changed': {
+    // Also where it is well again: whoever was alarmed by the one line waits for the other.
+    level: 'warn',
+    text: ({ kind, name, healthy, problems }) =>
+      `${kind} ${name} is ${healthy ? 'healthy again' : `unhealthy: ${problems.join(' ')}`}`,
+  },
+  'leader.elected': { level: 'debug', text: () => 'leads the upkeep' },
+  'leader.lost': { level: 'debug', text: () => 'leads the upkeep no longer' },
+  'duty.failed': { level: 'warn', text: ({ duty, error }) => `could not ${duty}: ${error.message}` },
+  'store.down': { level: 'error', text: ({ error }) => error.message },
+  'store.unusable': { level: 'error', text: ({ doing, error }) => `could not ${doing}: ${error.message}` },
+  'store.up': { level: 'info', text: ({ downMs }) => `store answers again after ${formatDuration(downMs)}` },
+  'store.clock': {
+    level: 'warn',
+    text: ({ backMs, scheduled, schedules }) =>
+      `store clock went back ${formatDuration(backMs)}; ${scheduled} scheduled jobs and ${schedules} schedules are due later`,
+  },
+  'queue.paused': { level: 'info', text: ({ queue }) => `queue ${queue} paused` },
+  'queue.resumed': { level: 'info', text: ({ queue }) => `queue ${queue} resumed` },
+  'schedule.fired': { level: 'debug', text: ({ schedule, job }) => `schedule ${schedule} enqueued ${job}` },
+  'schedule.late': {
+    level: 'warn',
+    text: ({ schedule, lateMs }) => `schedule ${schedule} fired ${formatDuration(lateMs)} late`,
+  },
+  'schedule.skipped': {
+    level: 'warn',
+    text: ({ schedule, ticks }) => `schedule ${schedule} left out ${ticks} ${ticks === 1 ? 'tick' : 'ticks'}`,
+  },
+  'schedule.paused': { level: 'info', text: ({ schedule }) => `schedule ${schedule} paused` },
+  'schedule.resumed': { level: 'info', text: ({ schedule }) => `schedule ${schedule} resumed` },
+  'event.unheard': { level: 'info', text: ({ event }) => `nobody subscribes to ${event}` },
+  'listener.failed': {
+    level: 'error',
+    text: ({ event, error }) => `a listener of ${event} failed: ${error.message}`,
+  },
+}
+
+function fate(retryInMs: number | null): string {
+  return retryInMs === null ? 'dead letter' : `again in ${formatDuration(retryInMs)}`
+}
+
+function namesOf(jobs: readonly { readonly job: string }[]): string {
+  return [...new Set(jobs.map(({ job }) => job))].join(', ')
+}
+
+export const EVENT_NAMES = Object.keys(LOG_LINES) as (keyof Events)[]

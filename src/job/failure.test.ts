@@ -1,4 +1,3 @@
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -10,7 +9,7 @@ import {
   ResourcesExhausted,
   RetryIn,
 } from '../errors.ts'
-import { attemptError, classify, toError, type FailureKind } from './failure.ts'
+import { attemptError, classify, type FailureKind } from './failure.ts'
 
 class OutOfStock extends Fatal {}
 
@@ -116,26 +115,5 @@ describe('the record of a failed attempt', () => {
         expect(JSON.parse(JSON.stringify(record))).toEqual(record)
       }),
     )
-  })
-})
-
-describe('the Error that policies are promised', () => {
-  test('is the one that was thrown, also of another realm', () => {
-    const foreign: unknown = runInNewContext("new TypeError('x')")
-    const own = new Fatal('x')
-    expect(toError(own)).toBe(own)
-    expect(toError(foreign)).toBe(foreign)
-  })
-
-  test.each<[string, unknown, string]>([
-    ['a text', 'boom', 'boom'],
-    ['undefined', undefined, 'undefined was thrown'],
-    ['an object with a message', { message: 'from RPC' }, 'from RPC'],
-  ])('is made of %s, which stays its cause', (_, thrown, message) => {
-    expect(toError(thrown)).toMatchObject({ name: 'Error', message, cause: thrown })
-  })
-
-  test.each(hostile())('is an Error, or a proxy of one, for %s', (_, thrown) => {
-    expect(toError(thrown)).toBeTypeOf('object')
   })
 })

@@ -7,7 +7,7 @@ import {
   ResourcesExhausted,
   type ErrorCode,
 } from '../errors.ts'
-import { describeError, isError } from '../std/text.ts'
+import { describeError } from '../std/text.ts'
 import { fingerprintOf } from './fingerprint.ts'
 
 /**
@@ -97,9 +97,4 @@ export function attemptError(
 export function recordedError(error: AttemptError): Omit<AttemptError, 'stack' | 'attempt'> {
   const { kind, name, message, code, fingerprint } = error
   return { kind, name, message, code, fingerprint }
-}
-
-/** Policies are promised an Error, and code throws anything. */
-export function toError(thrown: unknown): Error {
-  return isError(thrown) ? thrown : new Error(describeError(thrown).message, { cause: thrown })
 }

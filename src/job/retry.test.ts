@@ -2,14 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Random } from '../std/random.ts'
 import { seededRandom } from '../std/random.ts'
-import {
-  crashDelayMs,
-  DEFAULT_RETRY,
-  jittered,
-  resolveRetry,
-  retryDelayMs,
-  type RetryPolicy,
-} from './retry.ts'
+import { crashDelayMs, DEFAULT_RETRY, resolveRetry, retryDelayMs, spread, type RetryPolicy } from './retry.ts'
 
 /** Chance that takes off as much as it may, or nothing. */
 const most: Random = { float: () => 1 - 2 ** -32, uint32: () => 2 ** 32 - 1 }
@@ -115,7 +108,7 @@ describe('the jitter', () => {
         fc.double({ min: 0, max: 1, noNaN: true }),
         fc.integer(),
         (ms, jitter, seed) => {
-          const delayMs = jittered(ms, jitter, seededRandom(seed))
+          const delayMs = spread(ms, jitter, seededRandom(seed))
           expect(Number.isInteger(delayMs)).toBe(true)
           expect(delayMs).toBeLessThanOrEqual(ms)
           expect(delayMs).toBeGreaterThanOrEqual(Math.floor(ms * (1 - jitter)))
@@ -126,9 +119,9 @@ describe('the jitter', () => {
 
   test('spreads what failed together', () => {
     const random = seededRandom(1)
-    const spread = Array.from({ length: 1_000 }, () => jittered(60_000, 0.5, random))
-    expect(new Set(spread).size).toBeGreaterThan(900)
-    const meanMs = spread.reduce((sum, ms) => sum + ms, 0) / spread.length
+    const delaysMs = Array.from({ length: 1_000 }, () => spread(60_000, 0.5, random))
+    expect(new Set(delaysMs).size).toBeGreaterThan(900)
+    const meanMs = delaysMs.reduce((sum, ms) => sum + ms, 0) / delaysMs.length
     expect(meanMs).toBeGreaterThan(43_000)
     expect(meanMs).toBeLessThan(47_000)
   })

@@ -1,9 +1,10 @@
 /** When to try again: exponential, linear, fixed or a function, capped and jittered. */
 import { HoldfastError } from '../errors.ts'
+import { jittered, nthPause } from '../std/backoff.ts'
 import type { Duration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
+import { toError } from '../std/text.ts'
 import { readDuration } from './duration.ts'
-import { toError } from './failure.ts'
 import { readWhole } from './numbers.ts'
 import { show } from './show.ts'
 
@@ -125,7 +126,7 @@ export function retryDelayMs(
   // Cap before jitter: factor ** attempt overflows to Infinity long before the attempts run out, and Infinity times
   // a jitter is not a date.
   const cappedMs = Math.min(plainDelayMs(policy, attempt, thrown), policy.maxDelayMs)
-  return jittered(cappedMs, policy.jitter, random)
+  return spread(cappedMs, policy.jitter, random)
 }
 
 function plainDelayMs(policy: ResolvedRetry, attempt: number, thrown: unknown): number {
@@ -134,7 +135,7 @@ function plainDelayMs(policy: ResolvedRetry, attempt: number, thrown: unknown): 
   }
   switch (policy.backoff) {
     case 'exponential':
-      return policy.delayMs * policy.factor ** (attempt - 1)
+      return nthPause({ firstMs: policy.delayMs, longestMs: policy.maxDelayMs }, attempt, policy.factor)
     case 'linear':
       return policy.delayMs * attempt
     case 'fixed':
@@ -142,15 +143,14 @@ function plainDelayMs(policy: ResolvedRetry, attempt: number, thrown: unknown): 
   }
 }
 
-/** Spreads retries out, so that what failed together does not come back together. */
-export function jittered(ms: number, jitter: number, random: Random): number {
-  return Math.round(ms * (1 - jitter * random.float()))
+/** A delay with jitter, in whole milliseconds as stores take it. */
+export function spread(ms: number, jitter: number, random: Random): number {
+  return Math.round(jittered(ms, random.float(), jitter))
 }
 
-const CRASH_BASE_MS = 1_000
-const CRASH_CAP_MS = 300_000
+const CRASH_BACKOFF = { firstMs: 1_000, longestMs: 300_000 }
 
 /** The wait after a worker died with the job; stores apply it at rescue, so it depends on the count alone. */
 export function crashDelayMs(crashes: number): number {
-  return Math.min(CRASH_BASE_MS * 2 ** (crashes - 1), CRASH_CAP_MS)
+  return nthPause(CRASH_BACKOFF, crashes)
 }

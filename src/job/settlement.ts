@@ -5,11 +5,10 @@
 import { DependencyDown, RetryIn } from '../errors.ts'
 import { assertNever } from '../std/never.ts'
 import type { Random } from '../std/random.ts'
+import { toError } from '../std/text.ts'
 import { readDuration } from './duration.ts'
-import { attemptError, toError, type AttemptError, type FailureKind } from './failure.ts'
-import { jittered, retryDelayMs, type ResolvedRetry } from './retry.ts'
-
-export { toError }
+import { attemptError, type AttemptError, type FailureKind } from './failure.ts'
+import { retryDelayMs, spread, type ResolvedRetry } from './retry.ts'
 
 /** How an attempt ended. An attempt whose lease was lost has no outcome: nothing of it may be written. */
 export type Outcome =
@@ -138,10 +137,10 @@ function delayAfter(
     delayMs = retryDelayMs(policy, attempt, thrown, random)
   } catch {
     // A backoff function that throws or answers nonsense must not keep the failure from being written.
-    delayMs = jittered(policy.maxDelayMs, policy.jitter, random)
+    delayMs = spread(policy.maxDelayMs, policy.jitter, random)
   }
   return kind === 'resources_exhausted'
-    ? Math.max(delayMs, jittered(EXHAUSTED_MIN_MS, policy.jitter, random))
+    ? Math.max(delayMs, spread(EXHAUSTED_MIN_MS, policy.jitter, random))
     : delayMs
 }
 

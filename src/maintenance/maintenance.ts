@@ -1,8 +1,8 @@
 /** Runs the duties, each in a loop of its own, for as long as this process leads. */
 import type { Core } from '../core/core.ts'
-import { toError } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import { sleep } from '../std/clock.ts'
+import { toError } from '../std/text.ts'
 import type { WakeUp } from '../stores/store.ts'
 import { deadLetterWatch, type EnqueueTogether } from './dead-letters.ts'
 import type { Duty } from './duty.ts'

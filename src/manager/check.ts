@@ -3,9 +3,9 @@
  * under way, and while a run that was given up has still not returned, no second one is started beside it.
  */
 import { Aborted } from '../errors.ts'
-import { toError } from '../job/settlement.ts'
 import type { Clock } from '../std/clock.ts'
 import { formatDuration } from '../std/duration.ts'
+import { toError } from '../std/text.ts'
 
 /**
  * Healthy unless it throws, returns false, or returns a text, which then says what is wrong. The signal aborts when its

@@ -172,7 +172,7 @@ describe('what cannot work', () => {
       error('HF_BAD_OPTION', 'Worker "a": lease is "soon", which is not a duration.'),
     )
     expect(define('b', { queues: ['post'] })).toThrow(
-      error('HF_UNKNOWN_QUEUE', 'Worker "b": There is no queue "post".'),
+      error('HF_UNKNOWN_QUEUE', 'Worker "b": There is no queue named "post".'),
     )
     expect(define('c', { health: { errorRate: 10 } })).toThrow(
       error(
@@ -185,7 +185,7 @@ describe('what cannot work', () => {
       error(
         'HF_UNKNOWN_WORKER',
         'There is no worker named "post".',
-        'Define it first, or use one of: reports, mail.',
+        'Define it with hf.workers.define(), or use one of: reports, mail.',
       ),
     )
     await expect(hf.workers.stop('post')).rejects.toMatchObject({ code: 'HF_UNKNOWN_WORKER' })

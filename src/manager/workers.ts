@@ -2,9 +2,9 @@
 import type { Core } from '../core/core.ts'
 import { HoldfastError } from '../errors.ts'
 import { readName } from '../job/name.ts'
-import { show } from '../job/show.ts'
-import { toError } from '../job/settlement.ts'
+import { notFound } from '../job/not-found.ts'
 import type { Duration } from '../std/duration.ts'
+import { messageOf, toError } from '../std/text.ts'
 import { readWorkOptions, type WorkOptions } from '../worker/options.ts'
 import type { WorkerVerdict } from './health.ts'
 import type { WorkerStatus } from './status.ts'
@@ -102,16 +102,10 @@ export class WorkerBook implements Workers {
   }
 
   #choose(name: string | undefined): readonly Entry[] {
-    const names = [...this.#entries.keys()]
     if (name === undefined) return [...this.#entries.values()]
     const entry = this.#entries.get(name)
     if (entry !== undefined) return [entry]
-    const hint = `Define it first, or use one of: ${names.join(', ')}.`
-    throw new HoldfastError(
-      'HF_UNKNOWN_WORKER',
-      `There is no worker named ${show(name)}.`,
-      names.length === 0 ? {} : { hint },
-    )
+    throw notFound('worker', name, [...this.#entries.keys()])
   }
 
   /** Whether it was this call that started it. */
@@ -137,7 +131,7 @@ export class WorkerBook implements Workers {
     try {
       entry.worker = await this.#parts.startWorker(entry.options)
     } catch (error) {
-      entry.problem = `It could not be started: ${toError(error).message}`
+      entry.problem = `It could not be started: ${messageOf(error)}`
       throw named(entry.name, error)
     }
   }

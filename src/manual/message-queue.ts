@@ -17,10 +17,10 @@ import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
 import { readWhole } from '../job/numbers.ts'
 import { encodeResult } from '../job/payload.ts'
-import { toError, type Outcome } from '../job/settlement.ts'
+import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
-import { asError } from '../std/clock.ts'
 import type { Duration } from '../std/duration.ts'
+import { toError } from '../std/text.ts'
 import { MAX_BATCH, type CancelNotice, type Lease, type SettleAnswer, type WakeUp } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
 import { Attempts } from '../worker/attempts.ts'
@@ -140,7 +140,7 @@ export class MessageQueue implements LocalWorker {
     signal?.addEventListener('abort', ring)
     try {
       for (;;) {
-        if (signal?.aborted) throw asError(signal.reason)
+        if (signal?.aborted) throw toError(signal.reason)
         if (this.#closed) throw new HoldfastError('HF_CLOSED', `Queue "${this.name}" is closed.`)
         this.#started ??= this.#start()
         await this.#started

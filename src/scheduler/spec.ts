@@ -4,6 +4,7 @@ import { readDuration } from '../job/duration.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
 import { show } from '../job/show.ts'
 import type { Duration } from '../std/duration.ts'
+import { messageOf } from '../std/text.ts'
 import { ticksOf, type DstPolicy, type Timing } from './timing.ts'
 import { Zone } from './zone.ts'
 
@@ -136,7 +137,7 @@ function firstTick(timing: Timing): number | null {
   try {
     return ticksOf(timing)(Date.UTC(2026, 0, 1))
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
+    const why = messageOf(error).replace(/^CronPattern: /, '')
     throw bad(`The cron pattern cannot be read: ${why}`, CRON_HINT)
   }
 }

@@ -3,7 +3,7 @@
  * tests and simulations run years in milliseconds. `now()` may jump (it is the wall clock); durations are measured
  * with `monotonicMs()`, which only grows.
  */
-import { cleanText, isError } from './text.ts'
+import { toError } from './text.ts'
 
 export interface Clock {
   /** Milliseconds since 1970; may jump when somebody sets the clock. */
@@ -47,12 +47,12 @@ export const systemClock: Clock = {
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
-      reject(asError(signal.reason))
+      reject(toError(signal.reason))
       return
     }
     const onAbort = (): void => {
       cancel()
-      reject(asError(signal?.reason))
+      reject(toError(signal?.reason))
     }
     const cancel = clock.after(ms, () => {
       signal?.removeEventListener('abort', onAbort)
@@ -60,9 +60,4 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     })
     signal?.addEventListener('abort', onAbort, { once: true })
   })
-}
-
-/** Never throws: some values cannot even be turned into text. */
-export function asError(value: unknown): Error {
-  return isError(value) ? value : new Error(cleanText(value, 4_000))
 }

@@ -2,6 +2,8 @@
  * Typed events in the process. A listener that throws or rejects never disturbs the emitter nor the other listeners:
  * what it threw goes to `onListenerError`.
  */
+import { isThenable } from './thenable.ts'
+
 export type Listener<Event> = (event: Event) => void | Promise<void>
 
 export class Emitter<Events extends object> {
@@ -43,8 +45,4 @@ export class Emitter<Events extends object> {
       }
     }
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }

@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cleanText, describeError, findFlaw, isError } from './text.ts'
+import { cleanText, describeError, findFlaw, isError, messageOf, toError } from './text.ts'
 
 function throwing(): never {
   throw new Error('nope')
@@ -135,6 +135,30 @@ describe('isError', () => {
     ['nothing', undefined, false],
   ])('%s', (_, value, expected) => {
     expect(isError(value)).toBe(expected)
+  })
+})
+
+describe('toError', () => {
+  test('leaves an error as it is, also one of another realm', () => {
+    const foreign: unknown = runInNewContext("new TypeError('x')")
+    const own = new TypeError('x')
+    expect(toError(own)).toBe(own)
+    expect(toError(foreign)).toBe(foreign)
+  })
+
+  test.each<[string, unknown, string]>([
+    ['a text', 'boom', 'boom'],
+    ['a symbol', Symbol('s'), 'Symbol(s) was thrown'],
+    ['undefined', undefined, 'undefined was thrown'],
+    ['an object with a message', { message: 'from RPC' }, 'from RPC'],
+  ])('makes an error of %s, which stays its cause', (_, thrown, message) => {
+    expect(toError(thrown)).toMatchObject({ name: 'Error', message, cause: thrown })
+    expect(messageOf(thrown)).toBe(message)
+  })
+
+  test('never throws', () => {
+    expect(toError(revoked())).toBeInstanceOf(Error)
+    expect(toError(throwingProxy({}))).toBeInstanceOf(Error)
   })
 })
 

@@ -98,6 +98,16 @@ export function describeError(thrown: unknown): ErrorDescription {
   }
 }
 
+/** The value itself if it is an Error, of whatever realm; otherwise an Error about it, with the value as its cause. Never throws. */
+export function toError(thrown: unknown): Error {
+  return isError(thrown) ? thrown : new Error(describeError(thrown).message, { cause: thrown })
+}
+
+/** What to say of a thrown value in a sentence of our own. Never throws. */
+export function messageOf(thrown: unknown): string {
+  return describeError(thrown).message
+}
+
 interface Head {
   readonly name: string
   readonly message: string

@@ -1,5 +1,6 @@
 /** Checks the shape of a store that was passed in, so that what is missing is named at once and not at its first use. */
 import { HoldfastError } from '../errors.ts'
+import { isThenable } from '../std/thenable.ts'
 import type { Store } from './store.ts'
 
 type MethodsOf<Part> = {
@@ -64,7 +65,7 @@ export const CONTRACT: readonly string[] = [
 export function checkStore(store: unknown): asserts store is Store {
   if (typeof store !== 'object' || store === null)
     throw bad(`The store must be a URL or an object, not ${describe(store)}.`)
-  if (isPromise(store)) throw bad('The store is a promise.', 'Await it first: holdfast({ store: await … }).')
+  if (isThenable(store)) throw bad('The store is a promise.', 'Await it first: holdfast({ store: await … }).')
   const given = store as Readonly<Record<string, unknown>>
   const missing = missingIn('', given, CORE)
   if (typeof given['kind'] !== 'string') missing.unshift('kind')
@@ -86,10 +87,6 @@ function missingIn(
     const isThere = typeof part[name] === 'function' || (need === 'optional' && part[name] === undefined)
     return isThere ? [] : [`${prefix}${name}()`]
   })
-}
-
-function isPromise(value: object): boolean {
-  return 'then' in value && typeof value.then === 'function'
 }
 
 function describe(value: unknown): string {

@@ -8,9 +8,11 @@ import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { JobId, WorkerId } from '../job/ids.ts'
-import { toError, type Outcome } from '../job/settlement.ts'
+import { jobNotFound } from '../job/not-found.ts'
+import type { Outcome } from '../job/settlement.ts'
 import { declareHandler, HandingOver } from '../maintenance/dead-letters.ts'
 import { fireSchedules } from '../maintenance/scheduler.ts'
+import { toError } from '../std/text.ts'
 import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
 import { MAX_BATCH, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
@@ -146,7 +148,7 @@ export class TestWorker implements LocalWorker {
   /** One attempt at this job. Jobs that stand before it in its queue are put back as they were. */
   async runById(id: JobId, onStart?: () => void): Promise<RunResult<unknown>> {
     const record = await this.#core.connection.store.admin.get(id)
-    if (record === null) throw new HoldfastError('HF_JOB_NOT_FOUND', `Job ${id} is not in the store.`)
+    if (record === null) throw jobNotFound(id)
     await this.#clock.advance(Math.max(0, record.dueAt - this.#clock.now()))
     await this.#promote()
     const others: Lease[] = []

@@ -312,7 +312,7 @@ describe('after a call that failed', () => {
   /** Begins a call at this time and fails; returns the pause from then on. */
   function fail(given: LoopState, beganMs: number, lasts = false): number {
     callBegun(given, { claim: null, polls: false }, beganMs, half)
-    callFailed(given, beganMs, lasts, () => 1)
+    callFailed(given, beganMs, lasts, () => 0)
     callEnded(given, null)
     return given.retryAtMs - beganMs
   }

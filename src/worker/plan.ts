@@ -10,6 +10,7 @@
  *   or to claim, it makes a second call beside the first, so that the store and the handlers work at the same time.
  * - After a call that failed it waits, longer each time.
  */
+import { jittered, nextPause, type Backoff } from '../std/backoff.ts'
 import type { ClaimRequest } from '../stores/store.ts'
 
 const PREFETCH_MS = 50
@@ -20,10 +21,9 @@ const MAX_CALLS = 2
 const WORTH_A_CALL = 256
 /** Give back claimed jobs that haven't started after this long, so that an idle worker can run them. */
 export const GIVE_BACK_MS = 200
-const FIRST_BACKOFF_MS = 50
-const LONGEST_BACKOFF_MS = 2_000
+const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
 /** For failures that last until a person does something, such as missing rights, and for bugs. */
-const LONGEST_LASTING_BACKOFF_MS = 10_000
+const LASTING_BACKOFF: Backoff = { ...BACKOFF, longestMs: 10_000 }
 
 export interface QueueState {
   readonly name: string
@@ -127,7 +127,7 @@ export function newLoopState(
     nextPollMs: nowMs,
     noClaimsUntilMs: -Infinity,
     retryAtMs: -Infinity,
-    backoffMs: FIRST_BACKOFF_MS,
+    backoffMs: BACKOFF.firstMs,
     calls: 0,
     isClaiming: false,
     answeredMs: nowMs,
@@ -277,7 +277,7 @@ export function claimAnswered(state: LoopState, { request, wakeUpsBefore }: Clai
 }
 
 export function callSucceeded(state: LoopState): void {
-  state.backoffMs = FIRST_BACKOFF_MS
+  state.backoffMs = BACKOFF.firstMs
 }
 
 /**
@@ -285,8 +285,8 @@ export function callSucceeded(state: LoopState): void {
  * soon cannot help.
  */
 export function callFailed(state: LoopState, begunMs: number, lasts: boolean, chance: () => number): void {
-  state.retryAtMs = Math.max(state.retryAtMs, begunMs + state.backoffMs * (0.5 + chance() / 2))
-  state.backoffMs = Math.min(state.backoffMs * 2, lasts ? LONGEST_LASTING_BACKOFF_MS : LONGEST_BACKOFF_MS)
+  state.retryAtMs = Math.max(state.retryAtMs, begunMs + jittered(state.backoffMs, chance()))
+  state.backoffMs = nextPause(lasts ? LASTING_BACKOFF : BACKOFF, state.backoffMs)
 }
 
 /** A call has ended, well or badly, and all that it brought is taken in. */

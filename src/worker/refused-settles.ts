@@ -6,7 +6,8 @@
 import type { Core } from '../core/core.ts'
 import { HoldfastError, isRefusal } from '../errors.ts'
 import { attemptError } from '../job/failure.ts'
-import { toError, type Settlement } from '../job/settlement.ts'
+import type { Settlement } from '../job/settlement.ts'
+import { toError } from '../std/text.ts'
 import type { SettleAnswer, SettleRequest } from '../stores/store.ts'
 import { recordOf, type PendingSettle } from './settling.ts'
 

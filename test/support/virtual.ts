@@ -8,7 +8,7 @@ import type { Instrument } from '../../src/core/instrumentation.ts'
 import type { QueueConfig } from '../../src/core/settings.ts'
 import { holdfast, type Holdfast, type Options } from '../../src/holdfast.ts'
 import { Hub } from '../../src/hub.ts'
-import type { Events } from '../../src/job/events.ts'
+import { EVENT_NAMES, type Events } from '../../src/job/events.ts'
 import type { JobId } from '../../src/job/ids.ts'
 import type { JobRecord } from '../../src/job/record.ts'
 import { sleep, type Clock } from '../../src/std/clock.ts'
@@ -16,7 +16,6 @@ import { seededRandom, type Random } from '../../src/std/random.ts'
 import { letPromisesRun, VirtualClock } from '../../src/std/virtual-clock.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { Store, WakeUp } from '../../src/stores/store.ts'
-import { EVENT_NAMES } from '../../src/telemetry/log.ts'
 
 export { letPromisesRun }
 

@@ -1,10 +1,11 @@
 /** Tries again what the server undid as a whole. */
+import { jittered, nthPause, type Backoff } from '../../std/backoff.ts'
 import type { Clock } from '../../std/clock.ts'
 import { sleep } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
 
 const TRIES = 5
-const FIRST_PAUSE_MS = 10
+const BACKOFF: Backoff = { firstMs: 20, longestMs: 160 }
 
 export interface RetryParts {
   readonly clock: Clock
@@ -22,8 +23,8 @@ export async function retryWhile<T>(
       return await work()
     } catch (error) {
       if (tried >= TRIES || !isWorthIt(error)) throw error
-      // With jitter: those who met in a deadlock would meet again.
-      await sleep(clock, FIRST_PAUSE_MS * 2 ** tried * random.float())
+      // Full jitter: those who met in a deadlock would meet again.
+      await sleep(clock, jittered(nthPause(BACKOFF, tried), random.float(), 1))
     }
   }
 }

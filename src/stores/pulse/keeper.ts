@@ -7,9 +7,11 @@
 import { write } from 'node:fs'
 import { parentPort, type MessagePort } from 'node:worker_threads'
 import { isLasting } from '../../errors.ts'
+import { jittered, nextPause } from '../../std/backoff.ts'
 import { sleep, systemClock } from '../../std/clock.ts'
 import { formatDuration } from '../../std/duration.ts'
 import { systemRandom } from '../../std/random.ts'
+import { messageOf } from '../../std/text.ts'
 import { threadMs } from '../../std/thread-clock.ts'
 import { PulseMemory } from './pulse-memory.ts'
 
@@ -100,7 +102,8 @@ class Keeper {
   readonly #stop: AbortSignal
   readonly #report: (message: FromPulseThread) => void
   readonly #startedMs = threadMs()
-  #backoffMs = FIRST_BACKOFF_MS
+  /** The pause before the last try; 0 if it worked. */
+  #backoffMs = 0
   /** What has been said of the block under way. */
   #said: 'nothing' | 'blocked' | 'given up' = 'nothing'
   #everWorked = false
@@ -124,10 +127,11 @@ class Keeper {
       const blockedMs = threadMs() - this.#memory.turnedMs
       this.#tell(blockedMs)
       // Jitter, so that a fleet that started together does not beat together.
-      let waitMs = (this.#leaseMs / 3) * (0.8 + systemRandom.float() * 0.2)
+      let waitMs = jittered(this.#leaseMs / 3, systemRandom.float(), 0.2)
       if (blockedMs < this.#memory.patienceMs && (await this.#renew()) === 'try soon') {
-        waitMs = Math.min(waitMs, this.#backoffMs)
-        this.#backoffMs = Math.min(this.#backoffMs * 2, this.#leaseMs / 6)
+        const backoff = { firstMs: FIRST_BACKOFF_MS, longestMs: this.#leaseMs / 6 }
+        this.#backoffMs = nextPause(backoff, this.#backoffMs)
+        waitMs = jittered(this.#backoffMs, systemRandom.float())
       }
       await sleep(systemClock, waitMs, this.#stop).catch(() => undefined)
     }
@@ -141,14 +145,13 @@ class Keeper {
       if (isKnown) this.#memory.sentMs = sentMs
       else this.#memory.setGone()
       this.#everWorked = true
-      this.#backoffMs = FIRST_BACKOFF_MS
+      this.#backoffMs = 0
       return 'done'
     } catch (error) {
       const lasts = isLasting(error)
       if (!this.#everWorked && (lasts || sentMs - this.#startedMs > this.#leaseMs)) {
         this.#everWorked = true
-        const why = error instanceof Error ? error.message : 'an unknown error'
-        this.#report({ type: 'useless', why })
+        this.#report({ type: 'useless', why: messageOf(error) })
       }
       return lasts ? 'try later' : 'try soon'
     }

@@ -10,8 +10,9 @@
 import type { EventEmitter } from 'node:events'
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import type { WorkerId } from '../../job/ids.ts'
-import { asError, type Clock } from '../../std/clock.ts'
+import type { Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
+import { toError } from '../../std/text.ts'
 import { threadMs } from '../../std/thread-clock.ts'
 import type { Pulse } from '../store.ts'
 import type { FromPulseThread, ToPulseThread } from './keeper.ts'
@@ -128,7 +129,7 @@ export class Pulses {
       this.#thread = thread
       for (const kept of this.#kept.values()) this.#tell({ type: 'keep', ...kept })
     } catch (error) {
-      this.#complain(asError(error).message)
+      this.#complain(toError(error).message)
     }
   }
 

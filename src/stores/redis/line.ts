@@ -3,6 +3,7 @@
  * that grows while the server is away. ioredis neither reconnects nor queues here. It would send a claim again, or hold
  * it until long after its worker gave up, and the jobs would be leased by nobody.
  */
+import { jittered, nextPause, type Backoff } from '../../std/backoff.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
 import type { Random } from '../../std/random.ts'
@@ -25,8 +26,7 @@ export interface LineParts {
 /** Whoever knocked while nobody answered has to knock again before a worker may be called late (5 s). */
 const CONNECT_MS = 3_000
 const GOODBYE_MS = 1_000
-const FIRST_PAUSE_MS = 50
-const LONGEST_PAUSE_MS = 2_000
+const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
 
 /** Ours, whatever the caller's own say. */
 export const FIXED: ClientOptions = {
@@ -108,9 +108,9 @@ export class Line {
       await withDeadline(clock, CONNECT_MS, this.#unlessClosed(this.#enter(client)), late)
     } catch (error) {
       cut(client)
-      this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS)
+      this.#pauseMs = nextPause(BACKOFF, this.#pauseMs)
       // Counted from when the try began: one that hung until its deadline was pause enough.
-      this.#notBeforeMs = triedMs + this.#pauseMs * (0.5 + random.float() / 2)
+      this.#notBeforeMs = triedMs + jittered(this.#pauseMs, random.float())
       throw why ?? error
     }
     this.#pauseMs = 0

@@ -1,5 +1,6 @@
 /** What an error of the server or of the way to it means for us. */
 import { HoldfastError } from '../../errors.ts'
+import { messageOf } from '../../std/text.ts'
 
 /** Whether the server answered with an error. With any other error the call may have been carried out. */
 export function isReply(error: unknown): error is Error {
@@ -23,8 +24,7 @@ const DENIED = ['NOAUTH', 'WRONGPASS', 'NOPERM']
 export function explain(error: unknown): Error {
   if (error instanceof HoldfastError) return error
   if (!isReply(error)) {
-    const why = error instanceof Error ? error.message : String(error)
-    return unreachable(`The connection to Redis failed: ${why}`, error)
+    return unreachable(`The connection to Redis failed: ${messageOf(error)}`, error)
   }
   return full(error) ?? permanent(error) ?? transient(error) ?? failedScript(error) ?? error
 }

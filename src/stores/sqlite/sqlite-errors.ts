@@ -1,5 +1,6 @@
 /** What an error of SQLite means for us, by its result code (https://sqlite.org/rescode.html). */
 import { HoldfastError, type ErrorCode } from '../../errors.ts'
+import { messageOf } from '../../std/text.ts'
 
 const BUSY = 5
 const LOCKED = 6
@@ -66,7 +67,7 @@ export function isBusy(error: unknown): boolean {
 export function storeError(error: unknown, lockHolder: () => string | null): unknown {
   const code = resultCode(error)
   if (code === undefined || error instanceof HoldfastError) return error
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   if (isBusy(error)) {
     const holder = lockHolder() ?? 'another process'
     return new HoldfastError('HF_STORE_UNREACHABLE', `The database is locked by ${holder}.`, {

@@ -2,7 +2,8 @@
  * Runs steps in the order in which they were asked for. Those that wait together share a transaction; between two
  * transactions, and while another process has the write lock, the event loop goes on, and so do steps that only read.
  */
-import { asError, sleep, systemClock } from '../../std/clock.ts'
+import { sleep, systemClock } from '../../std/clock.ts'
+import { toError } from '../../std/text.ts'
 import type { WakeUp } from '../store.ts'
 import { groupsOf, type Call, type Outcome, type Ran, type Runner } from './engine/runner.ts'
 import type { StepAnswer, StepArgs, StepName } from './engine/steps.ts'
@@ -31,7 +32,7 @@ export class StepQueue {
     const answer = await new Promise<unknown>((resolve, reject) => {
       this.push({ name, args }, (outcome) => {
         if ('value' in outcome) resolve(outcome.value)
-        else reject(asError(outcome.error))
+        else reject(toError(outcome.error))
       })
     })
     return answer as StepAnswer<Name>

@@ -296,7 +296,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'silently dead after an outage',
     from: 'BullMQ #4585, Celery #8030: the loop ends with the first error',
     file: PLAN,
-    find: '  state.retryAtMs = Math.max(state.retryAtMs, begunMs + state.backoffMs * (0.5 + chance() / 2))\n',
+    find: '  state.retryAtMs = Math.max(state.retryAtMs, begunMs + jittered(state.backoffMs, chance()))\n',
     replace: '  state.retryAtMs = Infinity\n  void [begunMs, chance]\n',
   },
   {

@@ -5,11 +5,13 @@
  * each time, with a notice sent by another connection.
  */
 import { isLasting } from '../../../errors.ts'
+import { jittered, nextPause, type Backoff } from '../../../std/backoff.ts'
 import { Bell } from '../../../std/bell.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { sleep } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import type { Random } from '../../../std/random.ts'
+import { toError } from '../../../std/text.ts'
 import { explain } from '../server-errors.ts'
 import type { PgNotice } from './driver.ts'
 import { unreachable } from './driver.ts'
@@ -35,8 +37,7 @@ interface Subscriber {
   readonly onGap: () => void
 }
 
-const FIRST_BACKOFF_MS = 100
-const LONGEST_BACKOFF_MS = 5_000
+const BACKOFF: Backoff = { firstMs: 100, longestMs: 5_000 }
 const ASK_EVERY_MS = 30_000
 const TRIAL_MS = 2_000
 /** How long to leave it at polling before trying once more: the trial may have failed by a moment's overload. */
@@ -121,7 +122,7 @@ export class Listener {
 
   async #keepUp(stop: AbortSignal): Promise<void> {
     const { clock, random } = this.#parts
-    let backoffMs = FIRST_BACKOFF_MS
+    let backoffMs = BACKOFF.firstMs
     let replaced: Link | undefined
     for (let isFirst = true; !stop.aborted; isFirst = false) {
       const link = await this.#try(stop)
@@ -129,7 +130,7 @@ export class Listener {
       await replaced?.end()
       replaced = undefined
       if (link !== undefined) {
-        backoffMs = FIRST_BACKOFF_MS
+        backoffMs = BACKOFF.firstMs
         if (!isFirst) this.#tellGap()
         await link.until(() => stop.aborted || this.#canMove(link), stop)
         // A loop that began meanwhile has one of its own.
@@ -140,8 +141,8 @@ export class Listener {
         }
         await link.end()
       }
-      const pauseMs = this.#deaf ? DEAF_MS : this.#denied ? DENIED_MS : backoffMs * (0.5 + random.float() / 2)
-      backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS)
+      const pauseMs = this.#deaf ? DEAF_MS : this.#denied ? DENIED_MS : jittered(backoffMs, random.float())
+      backoffMs = nextPause(BACKOFF, backoffMs)
       await sleep(clock, pauseMs, stop).catch(() => undefined)
     }
     await replaced?.end()
@@ -321,7 +322,7 @@ class Link {
       return true
     } catch (error) {
       // Even where the server merely refused: a connection that does not do as told is no use here.
-      this.destroy(error instanceof Error ? error : unreachable('The server refused to listen.'))
+      this.destroy(toError(error))
       return false
     }
   }

@@ -11,6 +11,7 @@ import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { formatDuration } from '../../../std/duration.ts'
 import type { Random } from '../../../std/random.ts'
+import { toError } from '../../../std/text.ts'
 import { Permits } from '../permits.ts'
 import { cancelRunning } from './cancel.ts'
 import { cut, unreachable } from './driver.ts'
@@ -190,7 +191,7 @@ export class OwnPool implements Sessions {
       await session.run({ text: 'select 1' }, CHECK_MS)
       return true
     } catch (error) {
-      session.destroy(error instanceof Error ? error : new Error('no answer'))
+      session.destroy(toError(error))
       // The others stood idle for as long or longer: asking them, too, would take as much time again.
       this.#endIdle()
       return false

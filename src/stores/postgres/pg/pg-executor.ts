@@ -7,6 +7,7 @@ import { systemClock } from '../../../std/clock.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import type { Random } from '../../../std/random.ts'
+import { toError } from '../../../std/text.ts'
 import { retryWhile } from '../conflicts.ts'
 import { explain, isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
 import { Connector, loadPg, resultTypes } from './driver.ts'
@@ -161,7 +162,7 @@ export class PgExecutor implements Queryable {
         await session.run({ text: sql }, this.#scriptTimeoutMs)
       } catch (error) {
         // It may have begun a transaction, or changed a setting of the session.
-        session.destroy(error instanceof Error ? error : new Error('the script failed'))
+        session.destroy(toError(error))
         throw error
       }
     }).catch(rethrow)

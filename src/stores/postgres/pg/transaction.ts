@@ -1,5 +1,6 @@
 /** One transaction on one session: what is done in it counts as a whole, or not at all, or is said to be unknown. */
 import { HoldfastError } from '../../../errors.ts'
+import { toError } from '../../../std/text.ts'
 import { endsConnection, explain, sqlState } from '../server-errors.ts'
 import { unreachable } from './driver.ts'
 import type { Session } from './session.ts'
@@ -108,7 +109,7 @@ async function rollback(session: Session): Promise<void> {
   try {
     await session.run({ text: 'rollback' }, ROLLBACK_MS)
   } catch (error) {
-    session.destroy(error instanceof Error ? error : new Error('rollback failed'))
+    session.destroy(toError(error))
   }
 }
 

@@ -1,7 +1,7 @@
 /** The main thread listens on the heartbeat thread's connection: the thread's side of `LentWire` in `pg/wire.ts`. */
 import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError } from '../../../errors.ts'
-import { asError } from '../../../std/clock.ts'
+import { messageOf, toError } from '../../../std/text.ts'
 import type { OwnClient, PgNotice } from '../pg/driver.ts'
 import type { Session } from '../pg/session.ts'
 import { explain } from '../server-errors.ts'
@@ -42,7 +42,7 @@ export class Loan {
   }
 
   fail(thrown: unknown): void {
-    const error = asError(explain(thrown))
+    const error = toError(explain(thrown))
     const code = error instanceof HoldfastError ? error.code : 'HF_STORE_UNREACHABLE'
     // Without the package in the thread, the main thread does better with a connection of its own.
     if (code !== 'HF_BAD_STORE') this.#post({ type: 'failed', code, why: error.message })
@@ -79,7 +79,7 @@ export class Loan {
   async #run(id: number, text: string): Promise<void> {
     const error = await this.#session?.run({ text }, ANSWER_MS).then(
       () => null,
-      (thrown: unknown) => asError(thrown).message,
+      (thrown: unknown) => messageOf(thrown),
     )
     this.#post({ type: 'answer', id, error: error ?? null })
   }

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { asError } from '../../../std/clock.ts'
+import { toError } from '../../../std/text.ts'
 import type { RedisClient, RedisModule, RedisValue } from '../driver.ts'
 import { ReplyError, ReplyParser } from './reply-parser.ts'
 import type { RespTarget } from './resp-target.ts'
@@ -58,7 +58,7 @@ export class RespClient extends EventEmitter implements RedisClient {
       this.status = 'ready'
     } catch (error) {
       this.disconnect()
-      throw asError(error)
+      throw toError(error)
     }
   }
 
@@ -118,7 +118,7 @@ export class RespClient extends EventEmitter implements RedisClient {
       }
     } catch (error) {
       // Nothing that follows can be told apart.
-      this.stream?.destroy(asError(error))
+      this.stream?.destroy(toError(error))
     }
   }
 

@@ -1,7 +1,7 @@
 /** The caller's library and database file, and connections of our own to that file through that library. */
 import { statSync, type BigIntStats } from 'node:fs'
 import { HoldfastError } from '../../../errors.ts'
-import { asError } from '../../../std/clock.ts'
+import { messageOf } from '../../../std/text.ts'
 import type { Database } from '../driver.ts'
 import type { Durability } from '../open-database.ts'
 import { adapt, isHandle, pathOf, pragma, type SqliteDatabase } from './handle.ts'
@@ -80,7 +80,7 @@ function openPath(handle: SqliteDatabase): string {
   try {
     return pathOf(handle)
   } catch (error) {
-    throw unfit(`The database cannot be used: ${asError(error).message}`, HANDLES, error)
+    throw unfit(`The database cannot be used: ${messageOf(error)}`, HANDLES, error)
   }
 }
 

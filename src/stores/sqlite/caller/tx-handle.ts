@@ -1,7 +1,7 @@
 /** What callers hold inside a transaction (`{ tx }`), and the connection behind it. */
 import { HoldfastError } from '../../../errors.ts'
-import { asError } from '../../../std/clock.ts'
 import type { Random } from '../../../std/random.ts'
+import { messageOf } from '../../../std/text.ts'
 import { isHandle, isInTransaction, type SqliteDatabase } from './handle.ts'
 import type { Library } from './library.ts'
 
@@ -15,7 +15,7 @@ export function handleOf(tx: unknown, library: Library): SqliteDatabase {
     isOpen = isInTransaction(handle)
   } catch (error) {
     if (error instanceof HoldfastError) throw error
-    throw refuse(`{ tx } cannot be used: ${asError(error).message}.`, 'Pass an open database.', error)
+    throw refuse(`{ tx } cannot be used: ${messageOf(error)}.`, 'Pass an open database.', error)
   }
   if (isOpen) return handle
   throw refuse(

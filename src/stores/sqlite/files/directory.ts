@@ -18,6 +18,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { HoldfastError } from '../../../errors.ts'
+import { messageOf } from '../../../std/text.ts'
 import { judgeFileSystem } from './file-system.ts'
 
 export interface StoreFiles {
@@ -180,7 +181,7 @@ function isWindows(): boolean {
 
 function asStoreError(path: string, error: unknown): HoldfastError {
   if (error instanceof HoldfastError) return error
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   switch (codeOf(error)) {
     case 'EACCES':
     case 'EPERM':

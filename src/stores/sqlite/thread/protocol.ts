@@ -1,7 +1,7 @@
 /** What the main thread and the thread that owns the connection tell each other. */
 import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError, type ErrorCode } from '../../../errors.ts'
-import { asError } from '../../../std/clock.ts'
+import { toError } from '../../../std/text.ts'
 import type { SqlTexts } from '../engine/db.ts'
 import type { StepName } from '../engine/steps.ts'
 import type { Durability } from '../open-database.ts'
@@ -54,7 +54,7 @@ export interface SentError {
 }
 
 export function sendError(thrown: unknown): SentError {
-  const error = asError(thrown)
+  const error = toError(thrown)
   const { message, stack } = error
   if (!(error instanceof HoldfastError)) return { code: null, message, hint: '', stack }
   return { code: error.code, message, hint: error.hint, stack }

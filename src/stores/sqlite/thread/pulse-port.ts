@@ -1,7 +1,7 @@
 /** The part of the store's thread that renews leases while the main loop is blocked, as `Pulses` speaks to a thread. */
 import { EventEmitter } from 'node:events'
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
-import { asError } from '../../../std/clock.ts'
+import { toError } from '../../../std/text.ts'
 import type { ToPulseThread } from '../../pulse/keeper.ts'
 import type { PulseThread } from '../../pulse/pulse.ts'
 import type { ThreadLink } from './link.ts'
@@ -16,7 +16,7 @@ export class PulsePort extends EventEmitter implements PulseThread {
     port1.on('message', (message) => this.emit('message', message))
     port1.on('close', () => this.emit('exit'))
     link.pulse(port2).catch((error: unknown) => {
-      this.emit('error', asError(error))
+      this.emit('error', toError(error))
       port1.close()
     })
   }
