@@ -108,8 +108,8 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policies:
     keepRecords: core.settings.keepAttempts,
   }
   // Spread only if it is needed: this is built for every job that ends.
-  const comesBack = settlement.type === 'release' || settlement.type === 'confirm'
-  return { attempt, outcome, request: comesBack ? { ...request, job } : request }
+  const needsJob = settlement.type === 'release' || settlement.type === 'confirm'
+  return { attempt, outcome, request: needsJob ? { ...request, job } : request }
 }
 
 /** Make a failure final if its next attempt would come too late. A handler that snoozes asks for a later time itself. */
