@@ -138,13 +138,15 @@ export function newLoopState(
 
 /** Changes nothing: the same state, work and time always give the same plan. */
 export function plan(state: LoopState, work: Work, nowMs: number): Plan {
-  if (nowMs < state.retryAtMs) return wait(state.retryAtMs)
+  // A batch that becomes ready needs a slot, not the store: it starts whatever happens to the calls.
+  const readyAtMs = nextReadyMs(work, nowMs)
+  if (nowMs < state.retryAtMs) return wait(Math.min(state.retryAtMs, readyAtMs))
   const polls = nowMs >= state.nextPollMs
   const claim = planClaim(state, work, nowMs, polls)
   if (state.calls > 0) {
-    // Nothing needs to be looked at before a call under way ends, unless there is enough for another one.
+    // No other call is made before one under way ends, unless there is enough for it.
     const size = Math.max(work.settles, claim?.request.limit ?? 0)
-    return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, polls }) : wait(Infinity)
+    return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, polls }) : wait(readyAtMs)
   }
   if (isStale(work, nowMs)) return { giveBackMs: nowMs - GIVE_BACK_MS, call: null, wakeAtMs: nowMs }
   if (claim !== null || polls || work.settles > 0 || work.reportsDue) return call({ claim, polls })
@@ -163,6 +165,13 @@ function wait(untilMs: number): Plan {
 function isStale({ oldestMs, batchReadyMs }: Work, nowMs: number): boolean {
   const staleMs = nowMs - GIVE_BACK_MS
   return (oldestMs !== undefined && oldestMs <= staleMs) || batchReadyMs.some((readyMs) => readyMs <= staleMs)
+}
+
+/** When the next batch becomes ready to start; Infinity if none does. */
+function nextReadyMs({ batchReadyMs }: Work, nowMs: number): number {
+  let nextMs = Infinity
+  for (const readyMs of batchReadyMs) if (readyMs > nowMs && readyMs < nextMs) nextMs = readyMs
+  return nextMs
 }
 
 /** The next poll, the end of a pause, a batch that is ready, or a job that has waited too long. */
