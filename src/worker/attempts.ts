@@ -127,8 +127,15 @@ export class Attempts implements Execution, AttemptWatcher {
     this.stop(attempt, 'cancelled', reason ?? 'The job was cancelled.')
   }
 
+  /** The worker is shutting down. An attempt that was told to end before keeps the time that it was given then. */
+  interrupt(attempt: Attempt): void {
+    if (attempt.abortedFor === undefined) this.stop(attempt, 'shutdown', 'The worker is shutting down.')
+  }
+
   /** The handler ignored its abort signal. Its job is settled now; the slot stays taken until the handler returns. */
   giveUp(attempt: Attempt): void {
+    // Both the attempt's own time and that of a stop may be over.
+    if (attempt.phase === 'settled') return
     const { graceMs, onGivenUp } = this.#parts
     if (graceMs > 0)
       this.core.events.emit('job.stuck', { ...attempt.facts, why: attempt.abortedFor ?? 'shutdown' })

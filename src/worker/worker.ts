@@ -275,7 +275,7 @@ export class Worker implements LocalWorker {
     this.#driver.ring()
     const isIdle = (): boolean => running.size === 0
     await this.#stopBell.until(isIdle, () => this.#drainUntilMs)
-    for (const attempt of running) attempt.stop('shutdown', 'The worker is shutting down.')
+    for (const attempt of running) this.#attempts.interrupt(attempt)
     const patienceMs = this.#now() + Math.min(ABORT_GRACE_MS, this.#settings.graceMs)
     await this.#stopBell.until(isIdle, () => patienceMs)
     for (const attempt of this.#open()) this.#attempts.giveUp(attempt)
