@@ -36,8 +36,16 @@ export interface QueueState {
   served: number
 }
 
-/** What the driver remembers from one call to the next. */
-export interface LoopState {
+/** The pause after a failure, longer each time. */
+export interface Backoff {
+  /** Nothing is tried until then: the last try failed. */
+  retryAtMs: number
+  /** The pause after the next failure, before jitter. */
+  backoffMs: number
+}
+
+/** What the driver remembers from one call to the next. Its backoff is that of the calls. */
+export interface LoopState extends Backoff {
   readonly pollMs: number
   /** Most jobs in one claim. */
   readonly batchSize: number
@@ -51,10 +59,6 @@ export interface LoopState {
   nextPollMs: number
   /** No claims until then: a job ran out of resources. */
   noClaimsUntilMs: number
-  /** No calls until then: the last one failed. */
-  retryAtMs: number
-  /** The pause after the next failure, before jitter. */
-  backoffMs: number
   /** Calls under way. */
   calls: number
   /** One claim at a time: leases arrive in the order of their tokens, and jobs start in it (see `Store.register`). */
@@ -126,12 +130,15 @@ export function newLoopState(
     perMs: 0,
     nextPollMs: nowMs,
     noClaimsUntilMs: -Infinity,
-    retryAtMs: -Infinity,
-    backoffMs: FIRST_BACKOFF_MS,
+    ...newBackoff(),
     calls: 0,
     isClaiming: false,
     answeredMs: nowMs,
   }
+}
+
+export function newBackoff(): Backoff {
+  return { retryAtMs: -Infinity, backoffMs: FIRST_BACKOFF_MS }
 }
 
 // ── the decision ─────────────────────────────────────────────────────────────
@@ -285,7 +292,7 @@ export function claimAnswered(state: LoopState, { request, wakeUpsBefore }: Clai
   if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
 }
 
-export function callSucceeded(state: LoopState): void {
+export function callSucceeded(state: Backoff): void {
   state.backoffMs = FIRST_BACKOFF_MS
 }
 
@@ -293,7 +300,7 @@ export function callSucceeded(state: LoopState): void {
  * The pause counts from when the call began: one that hung until its deadline was pause enough. `lasts`: trying again
  * soon cannot help.
  */
-export function callFailed(state: LoopState, begunMs: number, lasts: boolean, chance: () => number): void {
+export function callFailed(state: Backoff, begunMs: number, lasts: boolean, chance: () => number): void {
   state.retryAtMs = Math.max(state.retryAtMs, begunMs + state.backoffMs * (0.5 + chance() / 2))
   state.backoffMs = Math.min(state.backoffMs * 2, lasts ? LONGEST_LASTING_BACKOFF_MS : LONGEST_BACKOFF_MS)
 }

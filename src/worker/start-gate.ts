@@ -30,11 +30,6 @@ export class StartGate {
     this.#onWanted = onWanted
   }
 
-  /** Whether something waits for room. */
-  get stalled(): boolean {
-    return this.#stalledSinceMs !== undefined
-  }
-
   /**
    * Whether a job may start that `before` known open jobs and at most `unknown` others stand before. `paced`: settles make
    * room in a moment, except among the unknown jobs.

@@ -8,10 +8,11 @@ import type { Outcome } from '../job/settlement.ts'
 import { Attempt } from './attempt.ts'
 import type { Attempts } from './attempts.ts'
 import type { Backlog } from './backlog.ts'
-import { lateOutcome } from './execute.ts'
+import { failed, lateOutcome } from './execute.ts'
 import { joinBatch, type Gathered } from './gathering.ts'
 import type { Session } from './session.ts'
 import { StartGate } from './start-gate.ts'
+import { tellWorkerError } from './worker-error.ts'
 
 export interface StartsParts {
   readonly core: Core
@@ -90,11 +91,6 @@ export class Starts {
     this.#out -= count
   }
 
-  /** Whether a start waits for a settle to be answered. */
-  get stalled(): boolean {
-    return this.#gate.stalled
-  }
-
   /** For the session: the number of open jobs that may stand before a start. */
   readonly atOnce = {
     sending: (): number => {
@@ -144,7 +140,14 @@ export class Starts {
 
   /** Concludes an attempt that is too late to be started; false if it is in time. */
   #expire(attempt: Attempt, nowMs: number): boolean {
-    const outcome = lateOutcome(attempt, nowMs)
+    let outcome: Outcome | null
+    try {
+      outcome = lateOutcome(attempt, nowMs)
+    } catch (error) {
+      // It has left the backlog: without an outcome, nobody would ever look at it again.
+      tellWorkerError(this.#parts.core, attempt.worker, `start job ${attempt.job.id}`, error)
+      outcome = failed(error)
+    }
     if (outcome !== null) this.#parts.conclude(attempt, outcome)
     return outcome !== null
   }
