@@ -2,6 +2,7 @@
  * What workers ask of the store. They ask in loops of their own, so nearly all is sent once, within a time that depends
  * on the worker's lease: what was not answered goes with the next turn of the loop.
  */
+import { HoldfastError } from '../errors.ts'
 import type { WorkerId } from '../job/ids.ts'
 import {
   SLOW_WORKER,
@@ -49,8 +50,10 @@ export class WorkerCalls {
     return this.#once('register the worker', withinMs, (store) => store.register(worker, leaseMs, atOnce))
   }
 
-  cycle(request: CycleRequest, withinMs: number): Promise<CycleAnswer> {
-    return this.#once('settle and claim', withinMs, (store) => store.cycle(request))
+  async cycle(request: CycleRequest, withinMs: number): Promise<CycleAnswer> {
+    const answer = await this.#once('settle and claim', withinMs, (store) => store.cycle(request))
+    checkSettled(answer, request)
+    return answer
   }
 
   /** One settle by hand: repeated, within the timeout of holdfast(). `already` means that an earlier try wrote it. */
@@ -58,12 +61,14 @@ export class WorkerCalls {
     worker: WorkerId,
     request: SettleRequest,
   ): Promise<{ readonly alive: boolean; readonly answer: SettleAnswer }> {
-    const { alive, settled } = await this.#connection.repeat({
+    const cycle: CycleRequest = { worker, settle: [request], claim: null }
+    const answer = await this.#connection.repeat({
       doing: 'settle a message',
       deadline: this.#connection.deadline(),
-      send: (store) => store.cycle({ worker, settle: [request], claim: null }),
+      send: (store) => store.cycle(cycle),
     })
-    return { alive, answer: settled[0] ?? 'lost' }
+    checkSettled(answer, cycle)
+    return { alive: answer.alive, answer: answer.settled[0] as SettleAnswer }
   }
 
   heartbeat(request: HeartbeatRequest, withinMs: number): Promise<HeartbeatAnswer> {
@@ -105,4 +110,11 @@ export class WorkerCalls {
   #once<T>(doing: string, withinMs: number, send: (store: Store) => Promise<T>): Promise<T> {
     return this.#connection.once({ doing, deadline: this.#connection.deadline(withinMs), send })
   }
+}
+
+/** A settle without an answer must not pass for one whose lease is lost: its job would end without anybody's notice. */
+function checkSettled({ settled }: CycleAnswer, { settle }: CycleRequest): void {
+  if (settled.length === settle.length) return
+  const message = `The store answered ${settled.length} of ${settle.length} settles.`
+  throw new HoldfastError('HF_STORE_CONTRACT', message)
 }

@@ -9,9 +9,10 @@ import type { Outcome } from '../job/settlement.ts'
 import { toError } from '../std/text.ts'
 import type { Report } from '../stores/store.ts'
 import type { Attempt, AttemptWatcher } from './attempt.ts'
-import { execute, outcomeOfAbort, type Execution } from './execute.ts'
+import { execute, failed, outcomeOfAbort, type Execution } from './execute.ts'
 import { Reporter } from './reporter.ts'
 import { settle, timeoutOf, type PendingSettle, type Policies } from './settling.ts'
+import { tellWorkerError } from './worker-error.ts'
 
 export interface AttemptsParts extends Policies {
   readonly core: Core
@@ -78,20 +79,31 @@ export class Attempts implements Execution, AttemptWatcher {
     this.callAt(attempt, untilMs)
   }
 
-  /** Starts the attempt and runs its handler in a slot. */
+  /** Starts the attempt and runs its handler in a slot. An attempt that cannot be started has failed. */
   run(attempt: Attempt, nowMs: number): void {
     // The first job of a batch takes the slot for all of them.
     if (attempt.batch === undefined || attempt.batch.begun()) this.#slotsTaken++
-    this.begin(attempt, nowMs)
+    try {
+      this.begin(attempt, nowMs)
+    } catch (error) {
+      this.#tellError(attempt, 'start', error)
+      if (attempt.phase === 'waiting') attempt.begin(nowMs, 0, undefined)
+      return this.ended(attempt, failed(error))
+    }
     execute(this, attempt)
   }
 
   /** The handler has returned. */
   ended(attempt: Attempt, outcome: Outcome | null): void {
-    attempt.returned(this)
-    this.drop(attempt)
-    if (attempt.batch === undefined || attempt.batch.ended(attempt)) this.#slotsTaken--
-    this.#parts.onReturned?.(attempt, outcome)
+    try {
+      attempt.returned(this)
+      if (attempt.batch === undefined || attempt.batch.ended(attempt)) this.#slotsTaken--
+      this.drop(attempt)
+      this.#parts.onReturned?.(attempt, outcome)
+    } catch (error) {
+      this.#tellError(attempt, 'end', error)
+      if (outcome !== null) this.#settleAnyway(attempt, outcome)
+    }
   }
 
   /** The attempt no longer runs here. */
@@ -128,8 +140,15 @@ export class Attempts implements Execution, AttemptWatcher {
     this.stop(attempt, 'cancelled', reason ?? 'The job was cancelled.')
   }
 
+  /** The worker is shutting down. An attempt that was told to end before keeps the time that it was given then. */
+  interrupt(attempt: Attempt): void {
+    if (attempt.abortedFor === undefined) this.stop(attempt, 'shutdown', 'The worker is shutting down.')
+  }
+
   /** The handler ignored its abort signal. Its job is settled now; the slot stays taken until the handler returns. */
   giveUp(attempt: Attempt): void {
+    // Both the attempt's own time and that of a stop may be over.
+    if (attempt.phase === 'settled') return
     const { graceMs, onGivenUp } = this.#parts
     if (graceMs > 0)
       this.core.events.emit('job.stuck', { ...attempt.facts, why: attempt.abortedFor ?? 'shutdown' })
@@ -183,7 +202,12 @@ export class Attempts implements Execution, AttemptWatcher {
     for (const attempt of this.running) {
       if (attempt.timeoutAtMs > nowMs) continue
       attempt.timeoutAtMs = Infinity
-      this.#overdue(attempt)
+      try {
+        this.#overdue(attempt)
+      } catch (error) {
+        this.#tellError(attempt, 'end', error)
+        this.#settleAnyway(attempt, outcomeOfAbort(attempt))
+      }
     }
     let nextMs = Infinity
     for (const attempt of this.running) nextMs = Math.min(nextMs, attempt.timeoutAtMs)
@@ -194,6 +218,22 @@ export class Attempts implements Execution, AttemptWatcher {
   #overdue(attempt: Attempt): void {
     if (attempt.abortedFor !== undefined) this.giveUp(attempt)
     else this.stop(attempt, 'timeout', `The attempt ran longer than ${attempt.timeoutMs} ms.`)
+  }
+
+  // ── when something goes wrong here, not in a handler ────────────────────────
+
+  /** Puts the outcome on its way, unless that was done before: otherwise the job would stay open as long as this process lives. */
+  #settleAnyway(attempt: Attempt, outcome: Outcome): void {
+    try {
+      const pending = this.conclude(attempt, outcome)
+      if (pending !== null) this.#parts.onGivenUp(pending)
+    } catch (error) {
+      this.#tellError(attempt, 'settle', error)
+    }
+  }
+
+  #tellError({ worker, job }: Attempt, doing: string, error: unknown): void {
+    tellWorkerError(this.core, worker, `${doing} job ${job.id}`, error)
   }
 
   #now(): number {

@@ -82,7 +82,10 @@ export class BatchCall implements CurrentJob {
     for (const { attempt } of blamed) attempt.unhandled(reason)
   }
 
-  /** Never rejects. Calls `onReturned` before any member ends, so that the next batch has the new size. */
+  /**
+   * Calls `onReturned` before any member ends, so that the next batch has the new size. Whatever goes wrong, every member
+   * ends; rejects afterwards with what one of them, or `onReturned`, has thrown.
+   */
   async run(run: BatchFunction, onReturned: () => void): Promise<void> {
     let tellMember: (member: BatchMember, index: number) => void
     try {
@@ -95,8 +98,20 @@ export class BatchCall implements CurrentJob {
       tellMember = (member) => member.reject(error)
     }
     this.#returned = true
-    onReturned()
-    this.#members.forEach(tellMember)
+    let bug: { readonly error: unknown } | undefined
+    try {
+      onReturned()
+    } catch (error) {
+      bug = { error }
+    }
+    this.#members.forEach((member, index) => {
+      try {
+        tellMember(member, index)
+      } catch (error) {
+        bug ??= { error }
+      }
+    })
+    if (bug !== undefined) throw bug.error
   }
 }
 

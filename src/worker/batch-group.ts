@@ -3,13 +3,14 @@
  * never reach the handler because they are refused or cancelled. An attempt that reaches it waits for the others, for a
  * second at most: then those that are there are called as a batch, and later ones form another.
  */
+import type { Core } from '../core/core.ts'
 import { currentJob } from '../core/current-job.ts'
-import type { Clock } from '../std/clock.ts'
 import type { Batched } from './batched.ts'
 import { BatchCall, BatchMember, type BatchFunction } from './batch-call.ts'
+import { tellWorkerError } from './worker-error.ts'
 
 export interface BatchGroupParts {
-  readonly clock: Clock
+  readonly core: Core
   readonly run: BatchFunction
   /** Number of attempts in the group. */
   readonly size: number
@@ -50,14 +51,15 @@ export class BatchGroup {
     attempt.batchCall = null
     this.#waiting.push(member)
     if (--this.#onTheirWay === 0) this.#call()
-    else this.#endWait ??= this.#parts.clock.after(STRAGGLERS_MS, () => this.#call())
+    else this.#endWait ??= this.#parts.core.clock.after(STRAGGLERS_MS, () => this.#call())
     return member
   }
 
   /** An attempt has ended; true for the last one, which frees the slot. */
   ended(attempt: Batched): boolean {
+    const isLast = --this.#left === 0
     if (attempt.batchCall === undefined && --this.#onTheirWay === 0) this.#call()
-    return --this.#left === 0
+    return isLast
   }
 
   /** An attempt was told to end. If it still waits for the others, it ends at once; otherwise its call decides. */
@@ -74,12 +76,16 @@ export class BatchGroup {
     this.#endWait = undefined
     const members = this.#waiting
     this.#waiting = []
-    if (members.length === 0) return
+    const [first] = members
+    if (first === undefined) return
     const call = new BatchCall(members)
     for (const { attempt } of members) attempt.batchCall = call
-    const { run, clock, onReturned } = this.#parts
+    const { run, core, onReturned } = this.#parts
+    const { clock } = core
     const begunMs = clock.monotonicMs()
     // The last member to arrive calls the others as well: none of this belongs to that one job.
-    void currentJob.run(undefined, () => call.run(run, () => onReturned?.(clock.monotonicMs() - begunMs)))
+    currentJob
+      .run(undefined, () => call.run(run, () => onReturned?.(clock.monotonicMs() - begunMs)))
+      .catch((error: unknown) => tellWorkerError(core, first.attempt.worker, 'end a batch', error))
   }
 }

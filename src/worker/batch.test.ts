@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { noting } from '../../test/support/noting.ts'
-import { alone, busy, thrownBy } from '../../test/support/virtual.ts'
+import { alone, busy, refused, requestLost, thrownBy } from '../../test/support/virtual.ts'
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
 
@@ -52,6 +52,23 @@ describe('a batch handler', () => {
     expect(calls).toHaveLength(1)
     await world.advance(200)
     expect(calls).toEqual([[1, 2, 3], [4]])
+  })
+
+  test.each([
+    ['a call that hangs', requestLost],
+    ['the pause after a call that failed', refused],
+  ])('that is ready does not wait for %s', async (_, fault) => {
+    const { hf, world, line, job, calls } = noting({ size: 10, fill: 2, wait: '2s' })
+    await hf.work()
+    await world.advance(1_000)
+    await job.enqueue(1)
+    await world.advance(500)
+    line.fail('cycle', fault)
+    await world.advance(1_499)
+    expect(calls).toEqual([])
+    await world.advance(2)
+    expect(calls).toEqual([[1]])
+    line.mend()
   })
 
   test('goes on claiming while a batch is short of jobs', async () => {

@@ -4,6 +4,7 @@ import type { Inherited } from '../job/new-job.ts'
 import type { LazyAbort } from '../std/abort.ts'
 
 export interface Batched {
+  readonly worker: string
   readonly abort: LazyAbort
   /** Why it was told to end; undefined if it was not. */
   readonly abortedFor: AbortWhy | undefined

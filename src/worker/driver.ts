@@ -15,6 +15,7 @@ import {
   callFailed,
   callSucceeded,
   claimAnswered,
+  newRetryState,
   plan,
   type Claim,
   type LoopState,
@@ -39,7 +40,9 @@ export interface DriverParts {
   /** So many settles were answered. */
   readonly onSettled: (count: number) => void
   readonly onLease: (lease: Lease, askedMs: number) => void
-  /** The answer of a call is taken in: settles may have made room. */
+  /** The same lease could not be taken in: nothing of it may stay. */
+  readonly onLeaseFailed: (lease: Lease) => void
+  /** The answer of a call is taken in: it may have brought jobs, and its settles may have made room. */
   readonly onAnswer: () => void
   /** A call has ended, well or badly. */
   readonly onCallEnded: () => void
@@ -53,6 +56,10 @@ interface CallAnswer {
   readonly left: readonly PendingSettle[]
   /** Why some are left. */
   readonly failure: unknown
+  /** Settles that the store refuses in every form. */
+  readonly stuck: readonly PendingSettle[]
+  /** Why some are stuck. */
+  readonly refusal: unknown
   readonly leases: readonly Lease[]
   /** Whether the claim was made, if there was one: no leases mean then that nothing was claimable. */
   readonly claimed: boolean
@@ -62,7 +69,10 @@ interface CallAnswer {
 
 /** Longest wait without a look at the plan. */
 const LONGEST_WAIT_MS = 60_000
+/** A settle that the store refuses in every form is tried again after this long. */
+const STUCK_RETRY_MS = 10_000
 const NOTHING_LEFT: readonly PendingSettle[] = []
+const ALL_ANSWERED = { left: NOTHING_LEFT, failure: null, stuck: NOTHING_LEFT, refusal: null } as const
 
 export class Driver {
   readonly counters = newCounters()
@@ -70,6 +80,8 @@ export class Driver {
   readonly #state: LoopState
   readonly #bell: Bell
   readonly #pending = new PendingSettlements()
+  /** Pauses after turns that failed. Those after calls that failed are in the state. */
+  readonly #turns = newRetryState()
   #reportsDue = false
   /** True while a turn is being made: it looks at everything, so that nothing needs to ring. */
   #inTurn = false
@@ -99,7 +111,7 @@ export class Driver {
 
   /** Nothing waits to be settled, and no call is under way whose answer may bring more. */
   get isDone(): boolean {
-    return this.#pending.size === 0 && this.#state.calls === 0
+    return this.#pending.isEmpty && this.#state.calls === 0
   }
 
   /** No further call begins. */
@@ -126,6 +138,8 @@ export class Driver {
   #turn(): number {
     if (this.#ended) return 0
     const begunMs = this.#now()
+    // Whatever rings meanwhile: what has failed would only fail again.
+    if (begunMs < this.#turns.retryAtMs) return this.#turns.retryAtMs - begunMs
     this.#inTurn = true
     try {
       // The call first: then the store and the handlers that start now work at the same time.
@@ -134,17 +148,31 @@ export class Driver {
       const isMoreToStart = this.#parts.onTurn()
       const next = this.#plan()
       if (next.giveBackMs !== null) this.#parts.giveBack(next.giveBackMs)
+      callSucceeded(this.#turns)
       if (isMoreToStart || next.giveBackMs !== null || next.call !== null) return 0
       return Math.min(Math.max(1, next.wakeAtMs - this.#now()), LONGEST_WAIT_MS)
     } catch (error) {
-      this.#failed('plan its next call', error, begunMs)
-      return 1
+      return this.#turnFailed(error, begunMs)
     } finally {
       this.#inTurn = false
     }
   }
 
+  /** Returns how long to wait for the next turn. What waits to be started need not wait for it: others can run it. */
+  #turnFailed(error: unknown, begunMs: number): number {
+    const { session, giveBack } = this.#parts
+    session.tellError('plan its next call', error)
+    callFailed(this.#turns, begunMs, true, () => 1)
+    try {
+      giveBack(begunMs)
+    } catch (another) {
+      session.tellError('give back jobs', another)
+    }
+    return Math.max(1, this.#turns.retryAtMs - this.#now())
+  }
+
   #plan(): ReturnType<typeof plan> {
+    this.#pending.takeUp(this.#now())
     const work = { ...this.#parts.work(), settles: this.#pending.size, reportsDue: this.#reportsDue }
     return plan(this.#state, work, this.#now())
   }
@@ -164,8 +192,10 @@ export class Driver {
       const answer = await this.#send(settles, claim)
       left = answer.left
       this.#pending.answered(settles)
+      this.#pending.setAside(answer.stuck, this.#now() + STUCK_RETRY_MS)
       this.#takeIn(answer, claim)
       if (left.length > 0) throw answer.failure
+      if (answer.stuck.length > 0) this.#noteStuck(answer)
       callSucceeded(this.#state)
     } catch (error) {
       this.#failed('settle and claim', error, begunMs)
@@ -183,64 +213,89 @@ export class Driver {
   async #send(settles: readonly PendingSettle[], claim: Claim | null): Promise<CallAnswer> {
     const { session, takeReports } = this.#parts
     this.#reportsDue = false
-    const requests = settles.map(({ request }) => request)
+    const settle = settles.map(({ request }) => request)
+    const reports = takeReports()
     try {
-      const { settled, leases, alive, sentMs } = await session.cycle({
-        settle: requests,
-        claim: claim?.request ?? null,
-        reports: takeReports(),
-      })
-      const answer = { settled: settles, answers: settled, left: NOTHING_LEFT, failure: undefined }
-      return { ...answer, leases, claimed: alive, sentMs }
+      const answer = await session.cycle({ settle, claim: claim?.request ?? null, reports })
+      const { settled, leases, alive, sentMs } = answer
+      return { ...ALL_ANSWERED, settled: settles, answers: settled, leases, claimed: alive, sentMs }
     } catch (error) {
       if (settles.length === 0 || !isRefusal(error)) throw error
+      // Before the settles: a job that has ended takes no more reports.
+      if (reports.length > 0) await this.#sendReports(reports)
       return this.#sendApart(settles)
     }
+  }
+
+  /** Alone, and once: they are best effort. */
+  async #sendReports(reports: readonly Report[]): Promise<void> {
+    const { session } = this.#parts
+    await session
+      .cycle({ settle: [], claim: null, reports })
+      .catch((error: unknown) => session.tellError('send reports', error))
   }
 
   /** The store refused the data of a settle. Without a claim: the next call claims again. */
   async #sendApart(settles: readonly PendingSettle[]): Promise<CallAnswer> {
     const { core, session } = this.#parts
-    const { settled, left, failure } = await settleApart(core, settles, async (settle) => {
+    const { settled, ...others } = await settleApart(core, settles, async (settle) => {
       const answer = await session.cycle({ settle, claim: null })
       return answer.settled
     })
     return {
       settled: settled.map(({ pending }) => pending),
       answers: settled.map(({ answer }) => answer),
-      left,
-      failure,
+      ...others,
       leases: [],
       claimed: false,
       sentMs: 0,
     }
   }
 
+  /** Whatever cannot be taken in, everything else is. Throws at the end if there was something. */
   #takeIn({ settled, answers, leases, claimed, sentMs }: CallAnswer, claim: Claim | null): void {
-    const { core, onSettled, onAnswer } = this.#parts
-    const nowMs = this.#now()
-    callAnswered(this.#state, nowMs)
+    const { session, onSettled, onAnswer } = this.#parts
+    const errors: unknown[] = []
+    callAnswered(this.#state, this.#now())
     onSettled(settled.length)
-    settled.forEach((ended, index) =>
-      core.instrumentation.attemptEnded(ended, answers[index] ?? 'lost', this.counters, nowMs),
-    )
+    this.#tellEnds(settled, answers, errors)
     if (claim !== null && claimed) {
       const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
       claimAnswered(this.#state, claim, taken)
     }
-    for (const lease of leases) this.#takeInLease(lease, sentMs)
+    for (const lease of leases) this.#takeInLease(lease, sentMs, errors)
     onAnswer()
+    const [first, ...others] = errors
+    for (const error of others) session.tellError('settle and claim', error)
+    if (errors.length > 0) throw first
   }
 
-  #takeInLease(lease: Lease, sentMs: number): void {
-    const { onLease, session } = this.#parts
+  #tellEnds(settled: readonly PendingSettle[], answers: readonly SettleAnswer[], errors: unknown[]): void {
+    const { instrumentation } = this.#parts.core
+    const nowMs = this.#now()
+    settled.forEach((ended, index) => {
+      try {
+        instrumentation.attemptEnded(ended, answers[index] as SettleAnswer, this.counters, nowMs)
+      } catch (error) {
+        errors.push(error)
+      }
+    })
+  }
+
+  #takeInLease(lease: Lease, sentMs: number, errors: unknown[]): void {
+    const { onLease, onLeaseFailed } = this.#parts
     try {
       onLease(lease, sentMs)
     } catch (error) {
-      // A heartbeat gives back what the session does not know.
-      session.forget([lease.token])
-      throw error
+      errors.push(error)
+      onLeaseFailed(lease)
     }
+  }
+
+  /** A store that refuses everything is not one refused settle: then the worker slows down. */
+  #noteStuck({ settled, refusal }: CallAnswer): void {
+    if (settled.length === 0) throw refusal
+    this.#parts.session.tellError('settle and claim', refusal)
   }
 
   /** The store's client has told of outages and missing rights; the session tells of everything else. */

@@ -21,7 +21,7 @@ import { JobContext, jobInfo, SnoozeRequest, type ContextParts } from './context
 
 export interface Execution extends ContextParts {
   readonly core: Core
-  /** Called once. The outcome is null if the attempt lost its lease. */
+  /** Called once. The outcome is null if the attempt lost its lease. Must not throw: nobody is left to hear of it. */
   ended(attempt: Attempt, outcome: Outcome | null): void
 }
 
@@ -110,7 +110,7 @@ function enterHandler(
   // A job that came without company is a batch of one.
   attempt.batch ??= new BatchGroup({
     run: batchFunction(definition),
-    clock: execution.core.clock,
+    core: execution.core,
     size: 1,
   })
   return attempt.batch.join(attempt, context)
@@ -161,7 +161,7 @@ function committed({ result, resultDropped }: CompletedSettlement): Outcome {
   return { type: 'committed', result, resultDropped }
 }
 
-function failed(thrown: unknown): Outcome {
+export function failed(thrown: unknown): Outcome {
   return { type: 'failed', thrown, kind: classify(thrown) }
 }
 

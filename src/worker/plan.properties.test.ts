@@ -43,12 +43,17 @@ const anyState: fc.Arbitrary<LoopState> = fc
     queues: queues.map((one, n) => ({ name: `q${n}`, wakeUps: 0, ...one })),
   }))
 
+/** Rooms of any of the queues `q0` to `q3`. */
+const anyBatchRoom: fc.Arbitrary<Work['batchRoom']> = fc
+  .array(fc.option(fc.record({ perSlot: fc.nat(100), gathered: fc.nat(500) })), { maxLength: 4 })
+  .map((rooms) => new Map(rooms.flatMap((room, n) => (room === null ? [] : [[`q${n}`, room] as const]))))
+
 const anyWork: fc.Arbitrary<Work> = fc.record({
   claims: fc.boolean(),
   freeSlots: fc.nat(500),
   inLine: fc.nat(500),
   oldestMs: fc.option(fc.nat(2_000), { nil: undefined }),
-  batchRoom: fc.constant(new Map()),
+  batchRoom: anyBatchRoom,
   batchReadyMs: fc.array(fc.oneof(fc.nat(3_000), fc.constant(Infinity)), { maxLength: 3 }),
   holdsSuspect: fc.boolean(),
   settles: fc.nat(2_000),
@@ -78,7 +83,11 @@ describe('whatever the situation', () => {
         const rate = Math.max(given.perMs, given.finished / 50)
         expect(claim.limit).toBeGreaterThan(0)
         expect(claim.limit).toBeLessThanOrEqual(given.batchSize)
-        expect(claim.limit + hand.inLine).toBeLessThanOrEqual(hand.freeSlots + Math.floor(rate * 50) + 1)
+        const ahead = Math.floor(rate * 50) + 1
+        const { perSlot, gathered } = hand.batchRoom.get(claim.queue) ?? { perSlot: 0, gathered: 0 }
+        const plain = hand.freeSlots + ahead - hand.inLine
+        const batched = perSlot === 0 ? 0 : hand.freeSlots * perSlot + ahead - gathered
+        expect(claim.limit).toBeLessThanOrEqual(Math.max(plain, batched))
         expect(hand.claims && !given.isClaiming && nowMs >= given.noClaimsUntilMs).toBe(true)
         const queue = given.queues.find(({ name }) => name === claim.queue)
         expect(queue?.dry === false || nowMs >= given.nextPollMs).toBe(true)
@@ -97,11 +106,23 @@ describe('whatever the situation', () => {
     )
   })
 
-  test('nothing waits for more than a poll, a pause and 200 ms once the calls under way are over', () => {
+  test('a batch that becomes ready waits neither for a call under way nor for a pause', () => {
     fc.assert(
       fc.property(anySituation, ([given, hand, nowMs]) => {
-        const { giveBackMs, call, wakeAtMs } = plan({ ...given, calls: 0 }, hand, nowMs)
+        const { giveBackMs, call, wakeAtMs } = plan(given, hand, nowMs)
         if (giveBackMs !== null || call !== null) return
+        for (const readyMs of hand.batchReadyMs)
+          if (readyMs > nowMs) expect(wakeAtMs).toBeLessThanOrEqual(readyMs)
+      }),
+    )
+  })
+
+  test('nothing waits for more than a poll, a pause and 200 ms, unless it waits for the end of a call', () => {
+    fc.assert(
+      fc.property(anySituation, ([given, hand, nowMs]) => {
+        const { giveBackMs, call, wakeAtMs } = plan(given, hand, nowMs)
+        if (giveBackMs !== null || call !== null) return
+        if (given.calls > 0 && nowMs >= given.retryAtMs) return
         expect(wakeAtMs).toBeLessThanOrEqual(Math.max(given.nextPollMs, given.retryAtMs))
         if (hand.oldestMs !== undefined && nowMs >= given.retryAtMs)
           expect(wakeAtMs).toBeLessThanOrEqual(hand.oldestMs + GIVE_BACK_MS)

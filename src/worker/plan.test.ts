@@ -220,6 +220,12 @@ const ROWS: readonly Row[] = [
     expected: { ...IDLE, wakeAtMs: 290 },
   },
   {
+    name: 'wakes up when a batch is ready, although a call is under way',
+    state: dry({ calls: 1 }),
+    work: work({ batchReadyMs: [5, 900, 700, Infinity] }),
+    expected: { ...IDLE, wakeAtMs: 700 },
+  },
+  {
     name: 'gives nothing back during a call: its answer may make room',
     state: dry({ calls: 1 }),
     work: work({ freeSlots: 0, inLine: 1, oldestMs: 0 }),
@@ -232,6 +238,18 @@ const ROWS: readonly Row[] = [
     state: state({ retryAtMs: 400 }),
     work: work({ settles: 1_000, reportsDue: true, oldestMs: 0, inLine: 1 }),
     nowMs: 399,
+    expected: { ...IDLE, wakeAtMs: 400 },
+  },
+  {
+    name: 'wakes up when a batch is ready, although a pause after a failure is not over',
+    state: state({ retryAtMs: 400 }),
+    work: work({ batchReadyMs: [5, 300] }),
+    expected: { ...IDLE, wakeAtMs: 300 },
+  },
+  {
+    name: 'wakes up at the end of that pause if the batch is ready later',
+    state: state({ retryAtMs: 400 }),
+    work: work({ batchReadyMs: [500] }),
     expected: { ...IDLE, wakeAtMs: 400 },
   },
   {

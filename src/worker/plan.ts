@@ -36,8 +36,16 @@ export interface QueueState {
   served: number
 }
 
-/** What the driver remembers from one call to the next. */
-export interface LoopState {
+/** The pause after a failure, longer each time. */
+export interface RetryState {
+  /** Nothing is tried until then: the last try failed. */
+  retryAtMs: number
+  /** The pause after the next failure, before jitter. */
+  backoffMs: number
+}
+
+/** What the driver remembers from one call to the next. Its backoff is that of the calls. */
+export interface LoopState extends RetryState {
   readonly pollMs: number
   /** Most jobs in one claim. */
   readonly batchSize: number
@@ -51,10 +59,6 @@ export interface LoopState {
   nextPollMs: number
   /** No claims until then: a job ran out of resources. */
   noClaimsUntilMs: number
-  /** No calls until then: the last one failed. */
-  retryAtMs: number
-  /** The pause after the next failure, before jitter. */
-  backoffMs: number
   /** Calls under way. */
   calls: number
   /** One claim at a time: leases arrive in the order of their tokens, and jobs start in it (see `Store.register`). */
@@ -126,25 +130,30 @@ export function newLoopState(
     perMs: 0,
     nextPollMs: nowMs,
     noClaimsUntilMs: -Infinity,
-    retryAtMs: -Infinity,
-    backoffMs: BACKOFF.firstMs,
+    ...newRetryState(),
     calls: 0,
     isClaiming: false,
     answeredMs: nowMs,
   }
 }
 
+export function newRetryState(): RetryState {
+  return { retryAtMs: -Infinity, backoffMs: BACKOFF.firstMs }
+}
+
 // ── the decision ─────────────────────────────────────────────────────────────
 
 /** Changes nothing: the same state, work and time always give the same plan. */
 export function plan(state: LoopState, work: Work, nowMs: number): Plan {
-  if (nowMs < state.retryAtMs) return wait(state.retryAtMs)
+  // A batch that becomes ready needs a slot, not the store: it starts whatever happens to the calls.
+  const readyAtMs = nextReadyMs(work, nowMs)
+  if (nowMs < state.retryAtMs) return wait(Math.min(state.retryAtMs, readyAtMs))
   const polls = nowMs >= state.nextPollMs
   const claim = planClaim(state, work, nowMs, polls)
   if (state.calls > 0) {
-    // Nothing needs to be looked at before a call under way ends, unless there is enough for another one.
+    // No other call is made before one under way ends, unless there is enough for it.
     const size = Math.max(work.settles, claim?.request.limit ?? 0)
-    return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, polls }) : wait(Infinity)
+    return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, polls }) : wait(readyAtMs)
   }
   if (isStale(work, nowMs)) return { giveBackMs: nowMs - GIVE_BACK_MS, call: null, wakeAtMs: nowMs }
   if (claim !== null || polls || work.settles > 0 || work.reportsDue) return call({ claim, polls })
@@ -163,6 +172,13 @@ function wait(untilMs: number): Plan {
 function isStale({ oldestMs, batchReadyMs }: Work, nowMs: number): boolean {
   const staleMs = nowMs - GIVE_BACK_MS
   return (oldestMs !== undefined && oldestMs <= staleMs) || batchReadyMs.some((readyMs) => readyMs <= staleMs)
+}
+
+/** When the next batch becomes ready to start; Infinity if none does. */
+function nextReadyMs({ batchReadyMs }: Work, nowMs: number): number {
+  let nextMs = Infinity
+  for (const readyMs of batchReadyMs) if (readyMs > nowMs && readyMs < nextMs) nextMs = readyMs
+  return nextMs
 }
 
 /** The next poll, the end of a pause, a batch that is ready, or a job that has waited too long. */
@@ -276,7 +292,7 @@ export function claimAnswered(state: LoopState, { request, wakeUpsBefore }: Clai
   if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
 }
 
-export function callSucceeded(state: LoopState): void {
+export function callSucceeded(state: RetryState): void {
   state.backoffMs = BACKOFF.firstMs
 }
 
@@ -284,7 +300,7 @@ export function callSucceeded(state: LoopState): void {
  * The pause counts from when the call began: one that hung until its deadline was pause enough. `lasts`: trying again
  * soon cannot help.
  */
-export function callFailed(state: LoopState, begunMs: number, lasts: boolean, chance: () => number): void {
+export function callFailed(state: RetryState, begunMs: number, lasts: boolean, chance: () => number): void {
   state.retryAtMs = Math.max(state.retryAtMs, begunMs + jittered(state.backoffMs, chance()))
   state.backoffMs = nextPause(lasts ? LASTING_BACKOFF : BACKOFF, state.backoffMs)
 }

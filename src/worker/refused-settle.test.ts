@@ -1,8 +1,9 @@
 /** Settles that the store refuses because of what is in them. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { alone, type Call, type Fault } from '../../test/support/virtual.ts'
+import { alone, deferred, type Call, type Fault } from '../../test/support/virtual.ts'
 import { HoldfastError } from '../errors.ts'
+import type { Token } from '../job/ids.ts'
 import type { CycleRequest, SettleRequest } from '../stores/store.ts'
 
 const refusal = new HoldfastError(
@@ -14,6 +15,8 @@ const refuses: Fault = () => Promise.reject(refusal)
 function settlesOf({ method, args }: Call): readonly SettleRequest[] {
   return method === 'cycle' ? (args[0] as CycleRequest).settle : []
 }
+
+const hasReports = ({ reports = [] }: CycleRequest): boolean => reports.length > 0
 
 /** Calls in which one of these numbers is a job's result. */
 function withResult(...results: readonly number[]): (call: Call) => boolean {
@@ -95,6 +98,76 @@ describe('a settle that the store refuses because of its data', () => {
     end()
     await world.until(() => told.of('job.failed').length === 1)
     expect((await world.store.admin.get(bad.id as never))?.state).toBe('dead')
+  })
+
+  test('waits for a time of its own if even the dead letter is refused: others are claimed and settled', async () => {
+    const { hf, world, line, told } = alone()
+    const job = hf.job({ name: 'job', input: z.number(), run: ({ input }) => input })
+    const bad = await job.enqueue(0)
+    let token: Token | undefined
+    const isStuck = (call: Call): boolean => {
+      token ??= settlesOf(call)[0]?.token
+      return settlesOf(call).some((one) => one.token === token)
+    }
+    const end = line.fail(isStuck, refuses)
+    await hf.work()
+    await world.until(() => token !== undefined)
+    for (let n = 1; n <= 60; n++) {
+      await job.enqueue(n)
+      await world.until(() => told.of('job.completed').length === n, 500)
+      await world.advance(500)
+    }
+    // In thirty seconds: refused as it is and as a dead letter, and three times again.
+    const refused = line.callsTo('cycle').filter(isStuck)
+    expect(refused.length).toBeLessThan(12)
+    expect(told.of('worker.error').length).toBeLessThan(6)
+    expect(told.of('worker.error')[0]).toMatchObject({ doing: 'settle and claim', error: refusal })
+    expect(told.of('store.down')).toEqual([])
+    end()
+    await world.until(() => told.of('job.failed').length === 1, 10_100)
+    expect(await world.record(bad.id)).toMatchObject({ state: 'dead', error: { code: 'HF_STORE_REFUSED' } })
+  })
+
+  test('costs no progress and no log lines that travel in the same call', async () => {
+    const { hf, world, line, told } = alone()
+    const gate = deferred()
+    const job = hf.job({
+      name: 'job',
+      input: z.number(),
+      async run({ input, progress, log }) {
+        progress(input, 10)
+        log.info('half done')
+        if (input === 1) await gate.promise
+        return input
+      },
+    })
+    line.fail(withResult(7), refuses)
+    const [runs, ends] = [await job.enqueue(1), await job.enqueue(7)]
+    await hf.work()
+    await world.until(() => told.of('job.failed').length === 1)
+    for (const [{ id }, done] of [[runs, 1] as const, [ends, 7] as const])
+      expect(await world.record(id)).toMatchObject({
+        progress: { done, total: 10 },
+        log: [{ message: 'half done' }],
+      })
+    expect(told.of('worker.error')).toEqual([])
+    gate.resolve()
+  })
+
+  test('goes through if the store refuses the reports of the same call, which are told and dropped', async () => {
+    const { hf, world, line, told } = alone()
+    const job = hf.job({
+      name: 'job',
+      run({ progress }) {
+        progress(1, 2)
+        return 'done'
+      },
+    })
+    line.fail(({ method, args }) => method === 'cycle' && hasReports(args[0] as CycleRequest), refuses)
+    const handle = await job.enqueue()
+    await hf.work()
+    expect(await world.run(handle.result())).toBe('done')
+    expect(told.of('worker.error')).toMatchObject([{ doing: 'send reports', error: refusal }])
   })
 })
 

@@ -14,10 +14,14 @@ import { recordOf, type PendingSettle } from './settling.ts'
 export interface SplitAnswer {
   /** What was written in the end, and what the store answered. */
   readonly settled: readonly { readonly pending: PendingSettle; readonly answer: SettleAnswer }[]
-  /** Settles without an answer: to be sent again. */
+  /** Settles without an answer, because the store failed meanwhile: to be sent again. */
   readonly left: readonly PendingSettle[]
   /** Why some are left. */
   readonly failure: unknown
+  /** Even their dead letters were refused. They are tried again later, and not together with others. */
+  readonly stuck: readonly PendingSettle[]
+  /** Why some are stuck. */
+  readonly refusal: unknown
 }
 
 type Send = (requests: readonly SettleRequest[]) => Promise<readonly SettleAnswer[]>
@@ -29,25 +33,24 @@ export async function settleApart(
   send: Send,
 ): Promise<SplitAnswer> {
   const settled: { readonly pending: PendingSettle; readonly answer: SettleAnswer }[] = []
-  /** Even their dead letters were refused: tried again later, so that nothing is lost. */
   const stuck: PendingSettle[] = []
-  let failure: unknown = null
+  let refusal: unknown = null
   const groups = halves(settles)
   for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
     try {
       const answers = await send(group.map(({ request }) => request))
-      group.forEach((pending, index) => settled.push({ pending, answer: answers[index] ?? 'lost' }))
+      group.forEach((pending, index) => settled.push({ pending, answer: answers[index] as SettleAnswer }))
     } catch (error) {
       const [first] = group
-      failure = error
       if (!isRefusal(error) || first === undefined)
-        return { settled, left: [group, ...groups, stuck].flat(), failure }
+        return { settled, left: [group, ...groups].flat(), failure: error, stuck, refusal }
+      refusal = error
       if (group.length > 1) groups.unshift(...halves(group))
       else if (first.refused === true) stuck.push(first)
       else groups.unshift([settleAsRefused(core, first, toError(error))])
     }
   }
-  return { settled, left: stuck, failure }
+  return { settled, left: [], failure: null, stuck, refusal }
 }
 
 function halves(settles: readonly PendingSettle[]): PendingSettle[][] {

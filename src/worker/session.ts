@@ -26,6 +26,7 @@ import { EarlyNotices, type EarlyNotice } from './early-notices.ts'
 import { LoopWatch } from './loop-watch.ts'
 import { StartWindow } from './start-window.ts'
 import { Strangers } from './strangers.ts'
+import { tellWorkerError } from './worker-error.ts'
 
 export interface SessionParts {
   readonly core: Core
@@ -154,7 +155,7 @@ export class Session {
     const request = reports.length === 0 ? { worker, settle, claim } : { worker, settle, claim, reports }
     const sentMs = this.#now()
     const answer = await core.store.worker.cycle(request, callTimeoutMs).catch((error: unknown) => {
-      if (claim !== null && !isRefusal(error)) this.#lostClaim(claim)
+      if (claim !== null && !isRefusal(error)) this.#lostClaim(claim.limit)
       throw error
     })
     this.#settled(settle)
@@ -162,13 +163,21 @@ export class Session {
     // Leases of an incarnation that has died meanwhile are not ours: rescue takes them back.
     const alive = worker === this.#worker
     const leases = alive ? answer.leases : []
-    for (const lease of leases) this.#known.set(lease.token, lease.jobs.length)
+    // All or none: if one cannot be read, nobody takes in the others either.
+    const sizes = leases.map(({ token, jobs }) => [token, jobs.length] as const)
+    for (const [token, size] of sizes) this.#known.set(token, size)
     return { alive, settled: answer.settled, leases, sentMs }
   }
 
-  #lostClaim({ limit }: ClaimRequest): void {
-    this.#strangers.lostClaim(limit, this.#now())
+  #lostClaim(jobs: number): void {
+    this.#strangers.lostClaim(jobs, this.#now())
     this.unknownJobs = this.#strangers.jobs
+  }
+
+  /** A lease that could not be taken in: nothing of it may run here, and a heartbeat gives it back. */
+  disown({ token, jobs }: Lease): void {
+    this.#known.delete(token)
+    this.#lostClaim(jobs.length)
   }
 
   /** Settles one position alone, and tries until the deadline. */
@@ -189,6 +198,7 @@ export class Session {
     this.#stopped = true
     this.#bell.ring()
     await this.#beating
+    // Whoever began it tells of its failure.
     await this.#renewing?.catch(() => undefined)
     this.#endPulse()
     await this.#startWindow.stop()
@@ -254,7 +264,7 @@ export class Session {
       if (this.#stopped) return
       // Jitter, so that a fleet that started together does not beat together.
       waitMs = (leaseMs / 3) * (0.8 + core.random.float() * 0.2)
-      // What rang is not known to a heartbeat that was sent before.
+      // What rang is not known to a heartbeat that was sent before. Whoever began that one tells of its failure.
       await this.#renewing?.catch(() => undefined)
       await this.#renew().catch((error: unknown) => {
         this.tellError('send a heartbeat', error)
@@ -376,8 +386,7 @@ export class Session {
 
   /** Outages and missing rights were told by the store's client. Anything else is an error of the worker. */
   tellError(doing: string, error: unknown): void {
-    if (isStoreFailure(error)) return
-    this.#parts.core.events.emit('worker.error', { worker: this.#worker, doing, error: toError(error) })
+    tellWorkerError(this.#parts.core, this.#worker, doing, error)
   }
 
   #now(): number {

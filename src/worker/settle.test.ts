@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { CycleRequest, SettleRequest } from '../stores/store.ts'
+import type { CycleAnswer, CycleRequest, SettleRequest } from '../stores/store.ts'
 import {
   alone,
   busy,
@@ -9,6 +9,7 @@ import {
   replyLost,
   requestLost,
   type Call,
+  type Fault,
   type Line,
 } from '../../test/support/virtual.ts'
 
@@ -139,5 +140,33 @@ describe('the end of an attempt', () => {
     await world.until(() => told.of('job.completed').length === 103)
     expect(settleRequests(line).map((requests) => requests.length)).toEqual([3, 103])
     expect(await world.counts()).toEqual({ completed: 103 })
+  })
+})
+
+describe('a store that answers fewer settles than it was sent', () => {
+  const forgetful: Fault = async (perform) => ({ ...((await perform()) as CycleAnswer), settled: [] })
+  const broken = { code: 'HF_STORE_CONTRACT', message: 'The store answered 0 of 1 settles.' }
+
+  test('has broken its contract: the job is not taken for lost, and its settle is sent again', async () => {
+    const { hf, world, told, line } = alone()
+    const job = hf.job({ name: 'job', run: () => 'done' })
+    const { id } = await job.enqueue()
+    line.fail(settles, forgetful, 2)
+    await hf.work()
+    await world.until(() => told.of('job.completed').length === 1)
+    expect(told.of('worker.error')).toMatchObject([{ error: broken }, { error: broken }])
+    expect(told.about(id)).toEqual(['job.enqueued', 'job.started', 'job.completed'])
+    expect(await world.record(id)).toMatchObject({ state: 'completed', attempt: 1 })
+  })
+
+  test('leaves a message with its caller, who can ack it again', async () => {
+    const { hf, line } = alone()
+    const queue = hf.queue('default')
+    const handle = await queue.send('hello')
+    const [message] = await queue.get()
+    line.fail(settles, forgetful, 1)
+    await expect(message!.ack()).rejects.toMatchObject(broken)
+    await message!.ack()
+    expect(await handle.state()).toBe('completed')
   })
 })

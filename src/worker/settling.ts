@@ -1,8 +1,9 @@
 /** Settlements on their way to the store: built from outcomes, and held until the store has answered them. */
 import type { Core } from '../core/core.ts'
+import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { triedUntil } from '../job/expiry.ts'
-import { recordedError } from '../job/failure.ts'
+import { attemptError, recordedError } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
 import type { AttemptRecord, ClaimedJob } from '../job/record.ts'
 import { resolveRetry, type ResolvedRetry } from '../job/retry.ts'
@@ -10,6 +11,7 @@ import { settlementFor, type Outcome, type Settlement } from '../job/settlement.
 import { assertNever } from '../std/never.ts'
 import { MAX_BATCH, type SettleRequest } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
+import { tellWorkerError } from './worker-error.ts'
 
 export interface PendingSettle {
   readonly attempt: Attempt
@@ -27,10 +29,17 @@ export class PendingSettlements {
   #waiting: PendingSettle[] = []
   /** Leases that a call under way settles, each with the settlements that are held back for it. */
   readonly #held = new Map<Token, PendingSettle[]>()
+  /** Settlements that no call takes along before their time. */
+  #aside: readonly { readonly settles: readonly PendingSettle[]; readonly untilMs: number }[] = []
 
   /** How many can be sent now. */
   get size(): number {
     return this.#waiting.length
+  }
+
+  /** Whether every settlement has its answer, but for those that a call under way carries. */
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0 && this.#aside.length === 0
   }
 
   add(pending: PendingSettle): void {
@@ -67,6 +76,19 @@ export class PendingSettlements {
     if (held.length > 0) this.#waiting.unshift(...held)
   }
 
+  /** To be sent again, but not before that time: the store refuses them in every form, and with them the whole call. */
+  setAside(settles: readonly PendingSettle[], untilMs: number): void {
+    if (settles.length > 0) this.#aside = [...this.#aside, { settles, untilMs }]
+  }
+
+  /** Lets the next call take along what was set aside until now. */
+  takeUp(nowMs: number): void {
+    if (this.#aside.length === 0) return
+    const due = this.#aside.filter(({ untilMs }) => untilMs <= nowMs)
+    this.#aside = this.#aside.filter(({ untilMs }) => untilMs > nowMs)
+    for (const { settles } of due) for (const pending of settles) this.add(pending)
+  }
+
   /** To be sent again, by the next call. */
   putBack(left: readonly PendingSettle[]): void {
     if (left.length > 0) this.#waiting.unshift(...left)
@@ -94,9 +116,7 @@ export interface Policies {
 export function settle(core: Core, attempt: Attempt, outcome: Outcome, policies: Policies): PendingSettle {
   const { job, token, position } = attempt
   const runMs = attempt.runMs(core.clock.monotonicMs())
-  // Most attempts succeed, and no policy has a say in that.
-  const policy = outcome.type === 'failed' ? policyOf(core, attempt, policies) : core.settings.retry
-  const settlement = inTime(attempt, runMs, settlementFor(job, outcome, policy, core.random))
+  const settlement = settlementOf(core, attempt, outcome, runMs, policies)
   const request: SettleRequest = {
     token,
     position,
@@ -108,8 +128,31 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policies:
     keepRecords: core.settings.keepAttempts,
   }
   // Spread only if it is needed: this is built for every job that ends.
-  const comesBack = settlement.type === 'release' || settlement.type === 'confirm'
-  return { attempt, outcome, request: comesBack ? { ...request, job } : request }
+  const needsJob = settlement.type === 'release' || settlement.type === 'confirm'
+  return { attempt, outcome, request: needsJob ? { ...request, job } : request }
+}
+
+/** Never throws: a job whose outcome gets lost would stay open as long as this process lives. */
+function settlementOf(
+  core: Core,
+  attempt: Attempt,
+  outcome: Outcome,
+  runMs: number,
+  policies: Policies,
+): Settlement {
+  const { settings, random } = core
+  const { job, worker } = attempt
+  try {
+    // Most attempts succeed, and no policy has a say in that.
+    const policy = outcome.type === 'failed' ? policyOf(core, attempt, policies) : settings.retry
+    return inTime(attempt, runMs, settlementFor(job, outcome, policy, random))
+  } catch (error) {
+    tellWorkerError(core, worker, `settle job ${job.id} by its policy`, error)
+    // Nobody can tell whether and when to try again. A person can.
+    return outcome.type === 'failed'
+      ? { type: 'dead', error: attemptError(outcome.thrown, job.attempt, 'permanent') }
+      : settlementFor(job, outcome, settings.retry, random)
+  }
 }
 
 /** Make a failure final if its next attempt would come too late. A handler that snoozes asks for a later time itself. */
@@ -151,15 +194,18 @@ export function recordOf(attempt: Attempt, settlement: Settlement, runMs: number
 function policyOf(core: Core, attempt: Attempt, { definitionOf, retryOfUnknown }: Policies): ResolvedRetry {
   const own = definitionOf(attempt.job.name)?.retry
   if (own === undefined && retryOfUnknown !== undefined) return retryOfUnknown
-  return withOverrides(own ?? core.settings.retry, attempt)
+  return withOverrides(core, own ?? core.settings.retry, attempt)
 }
 
 /** If a newer version wrote overrides that this one cannot read, settle the job without them. */
-function withOverrides(base: ResolvedRetry, { job: { envelope } }: Attempt): ResolvedRetry {
-  if (envelope.retry === null) return base
+function withOverrides(core: Core, base: ResolvedRetry, { job, worker }: Attempt): ResolvedRetry {
+  const { retry } = job.envelope
+  if (retry === null) return base
   try {
-    return resolveRetry(envelope.retry, base)
-  } catch {
+    return resolveRetry(retry, base)
+  } catch (error) {
+    const isNewer = error instanceof HoldfastError && error.code === 'HF_BAD_OPTION'
+    if (!isNewer) tellWorkerError(core, worker, `read the retry policy of job ${job.id}`, error)
     return base
   }
 }

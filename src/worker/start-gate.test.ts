@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { StartGate } from './starts.ts'
+import { StartGate } from './start-gate.ts'
 
 describe('the gate before a start', () => {
   test('makes room for all slots behind jobs that it knows nothing of with one heartbeat', () => {

@@ -1,21 +1,18 @@
 /**
  * Starts what is claimed, in order, while there are free slots and the leases are sure. A job starts only if the store was
- * asked about it a moment ago and few enough open jobs stand before it: the two promises of `Store` ("Starts").
- *
- * The second promise tells the store after a crash which jobs can have been running (`Store.register`, `atOnce`). A
- * finished job is open until its settle is answered, so a tight promise makes a slot wait for that answer. The number
- * begins at the number of slots, which is exact; once jobs are so short that waiting costs more than 2 % of the time, it
- * grows, and it shrinks again when fewer are needed. A greater number counts from when the store has answered, a smaller
- * one from before it is sent. So the store's number is never less than the one that is kept to here.
+ * asked about it a moment ago and few enough open jobs stand before it: the two promises of `Store` ("Starts"). The second
+ * one is kept by `StartGate`.
  */
 import type { Core } from '../core/core.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { Attempt } from './attempt.ts'
 import type { Attempts } from './attempts.ts'
 import type { Backlog } from './backlog.ts'
-import { lateOutcome } from './execute.ts'
+import { failed, lateOutcome } from './execute.ts'
 import { joinBatch, type Gathered } from './gathering.ts'
 import type { Session } from './session.ts'
+import { StartGate } from './start-gate.ts'
+import { tellWorkerError } from './worker-error.ts'
 
 export interface StartsParts {
   readonly core: Core
@@ -94,11 +91,6 @@ export class Starts {
     this.#out -= count
   }
 
-  /** Whether a start waits for a settle to be answered. */
-  get stalled(): boolean {
-    return this.#gate.stalled
-  }
-
   /** For the session: the number of open jobs that may stand before a start. */
   readonly atOnce = {
     sending: (): number => {
@@ -148,7 +140,14 @@ export class Starts {
 
   /** Concludes an attempt that is too late to be started; false if it is in time. */
   #expire(attempt: Attempt, nowMs: number): boolean {
-    const outcome = lateOutcome(attempt, nowMs)
+    let outcome: Outcome | null
+    try {
+      outcome = lateOutcome(attempt, nowMs)
+    } catch (error) {
+      // It has left the backlog: without an outcome, nobody would ever look at it again.
+      tellWorkerError(this.#parts.core, attempt.worker, `start job ${attempt.job.id}`, error)
+      outcome = failed(error)
+    }
     if (outcome !== null) this.#parts.conclude(attempt, outcome)
     return outcome !== null
   }
@@ -157,87 +156,5 @@ export class Starts {
     if (this.#needsTurn) return
     this.#needsTurn = true
     this.#parts.onTurnNeeded()
-  }
-}
-
-const WINDOW_MS = 1_000
-const MOST_STALLED_MS = 20
-
-export class StartGate {
-  readonly #slots: number
-  readonly #onWanted: () => void
-  /** What the store knows at least. */
-  #bound: number
-  #wanted: number
-  /** The most that was needed since the last time the number was sent, and before that. */
-  #peak = 0
-  #peakBefore = 0
-  #stalledSinceMs: number | undefined
-  #stalledMs = 0
-  #windowStartMs = 0
-
-  /** `onWanted`: the number should be sent soon. */
-  constructor(slots: number, onWanted: () => void) {
-    this.#slots = slots
-    this.#bound = slots
-    this.#wanted = slots
-    this.#onWanted = onWanted
-  }
-
-  /** Whether something waits for room. */
-  get stalled(): boolean {
-    return this.#stalledSinceMs !== undefined
-  }
-
-  /**
-   * Whether a job may start that `before` known open jobs and at most `unknown` others stand before. `paced`: settles make
-   * room in a moment, except among the unknown jobs.
-   */
-  allows(before: number, unknown: number, paced: boolean, nowMs: number): boolean {
-    const needed = before + unknown + 1
-    this.#peak = Math.max(this.#peak, needed)
-    if (needed <= this.#bound) {
-      this.#endStall(nowMs)
-      return true
-    }
-    this.#stalledSinceMs ??= nowMs
-    this.#want(Math.max(this.#slots + unknown, paced ? 0 : needed))
-    return false
-  }
-
-  /** The number to send now, while `open` known jobs may have started and `unknown` others may be open. */
-  sending(open: number, unknown: number): number {
-    const least = this.#slots + unknown
-    const needed = Math.max(least, this.#peak, this.#peakBefore, open + unknown)
-    this.#peakBefore = this.#peak
-    this.#peak = 0
-    const wanted = this.#wanted > this.#bound ? this.#wanted : Math.min(this.#wanted, needed)
-    this.#wanted = Math.max(wanted, least)
-    this.#bound = Math.min(this.#bound, this.#wanted)
-    return this.#wanted
-  }
-
-  /** The store has answered a call that told it this number. */
-  answered(sent: number): void {
-    this.#bound = Math.min(sent, this.#wanted)
-  }
-
-  #endStall(nowMs: number): void {
-    if (this.#stalledSinceMs === undefined) return
-    if (nowMs - this.#windowStartMs > WINDOW_MS) {
-      this.#windowStartMs = nowMs
-      this.#stalledMs = 0
-    }
-    this.#stalledMs += nowMs - this.#stalledSinceMs
-    this.#stalledSinceMs = undefined
-    if (this.#stalledMs <= MOST_STALLED_MS) return
-    this.#stalledMs = 0
-    this.#want(Math.ceil(this.#bound * 1.5) + 1)
-  }
-
-  #want(number: number): void {
-    if (number <= this.#wanted) return
-    this.#wanted = number
-    this.#onWanted()
   }
 }

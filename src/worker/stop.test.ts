@@ -134,6 +134,56 @@ describe('a job that outlasts the drain', () => {
     expect(told.of('worker.stopped')[0]?.released).toBe(1)
   })
 
+  test('has its five seconds to clean up, although its timeout ends a moment later', async () => {
+    const { hf, world, told, clock } = alone()
+    const job = hf.job({
+      name: 'long',
+      timeout: '30s',
+      async run({ signal }) {
+        await busy(clock, 60_000, signal).catch(() => undefined)
+        await busy(clock, 4_000)
+        signal.throwIfAborted()
+      },
+    })
+    const { id } = await job.enqueue()
+    const worker = await hf.work()
+    await world.advance(100)
+    await world.run(worker.stop({ drain: 29_800 }))
+    expect(world.nowMs).toBe(33_900)
+    expect(told.of('job.stuck')).toEqual([])
+    expect(told.about(id)).toEqual(['job.enqueued', 'job.started', 'job.released'])
+  })
+
+  test('that was timed out before keeps the time that it was given then', async () => {
+    const { hf, world, told } = alone()
+    const gate = deferred()
+    const job = hf.job({ name: 'deaf', timeout: '10s', run: () => gate.promise })
+    await job.enqueue()
+    const worker = await hf.work()
+    await world.until(() => told.of('job.started').length === 1)
+    const startedMs = world.nowMs
+    const stopping = worker.stop({ drain: '12s' })
+    await world.until(() => told.of('job.stuck').length === 1)
+    expect(world.nowMs - startedMs).toBe(15_000)
+    gate.resolve()
+    await world.run(stopping)
+    expect(told.of('job.failed')).toMatchObject([{ kind: 'timeout' }])
+    expect(told.of('job.stuck')).toMatchObject([{ why: 'timeout' }])
+  })
+
+  test('is told as stuck once, if it ignores the stop', async () => {
+    const { hf, world, told } = alone()
+    const gate = deferred()
+    const job = hf.job({ name: 'deaf', timeout: '1h', run: () => gate.promise })
+    await job.enqueue()
+    const worker = await hf.work()
+    await world.advance(1_000)
+    await world.run(worker.stop({ drain: '10s' }))
+    await world.advance(10_000)
+    expect(told.of('job.stuck')).toMatchObject([{ why: 'shutdown' }])
+    gate.resolve()
+  })
+
   test('has 30 seconds unless told, or the grace of its worker', async () => {
     const { hf, world, clock } = alone()
     const job = hf.job({ name: 'long', run: ({ signal }) => busy(clock, 600_000, signal) })

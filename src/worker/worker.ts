@@ -136,6 +136,17 @@ export class Worker implements LocalWorker {
     })
     this.#backlog.add(lease.queue, kept)
     this.#giveBack(paused)
+  }
+
+  /** A lease that could not be taken in. None of its jobs has started: that is only done once all leases are in. */
+  #disown(lease: Lease): void {
+    this.#backlog.takeIf(({ token }) => token === lease.token)
+    this.#suspects = this.#open().filter(({ job }) => job.crashes > 0).length
+    this.#session.disown(lease)
+  }
+
+  /** An answer is taken in: it may have brought jobs or made room. */
+  #startOrGiveBack(): void {
     if (this.#phase === 'running') this.#starts.start()
     else this.#giveBack(this.#backlog.takeAll())
   }
@@ -161,9 +172,9 @@ export class Worker implements LocalWorker {
   #returned(attempt: Attempt, outcome: Outcome | null): void {
     this.#state.finished++
     if (outcome !== null) this.#conclude(attempt, outcome)
-    this.#starts.start()
     this.#driver.ring()
     if (this.#stopping !== undefined) this.#stopBell.ring()
+    this.#starts.start()
   }
 
   /** See `LocalWorker`. */
@@ -212,10 +223,10 @@ export class Worker implements LocalWorker {
   /** Puts a settlement on its way to the store. */
   #settle(pending: PendingSettle): void {
     const { attempt, outcome } = pending
+    this.#driver.settle(pending)
     this.#noteClosed(attempt)
     if (outcome.type === 'interrupted') this.#released++
     if (outcome.type === 'failed' && outcome.kind === 'resources_exhausted') this.#slowDown(attempt)
-    this.#driver.settle(pending)
   }
 
   #noteClosed(attempt: Attempt): void {
@@ -275,7 +286,7 @@ export class Worker implements LocalWorker {
     this.#driver.ring()
     const isIdle = (): boolean => running.size === 0
     await this.#stopBell.until(isIdle, () => this.#drainUntilMs)
-    for (const attempt of running) attempt.stop('shutdown', 'The worker is shutting down.')
+    for (const attempt of running) this.#attempts.interrupt(attempt)
     const patienceMs = this.#now() + Math.min(ABORT_GRACE_MS, this.#settings.graceMs)
     await this.#stopBell.until(isIdle, () => patienceMs)
     for (const attempt of this.#open()) this.#attempts.giveUp(attempt)
@@ -364,9 +375,8 @@ export class Worker implements LocalWorker {
       giveBack: (staleMs) => this.#giveBack(this.#backlog.takeStale(staleMs)),
       onSettled: (count) => this.#starts.closed(count),
       onLease: (lease, askedMs) => this.#receive(lease, askedMs),
-      onAnswer: () => {
-        if (this.#starts.stalled) this.#starts.start()
-      },
+      onLeaseFailed: (lease) => this.#disown(lease),
+      onAnswer: () => this.#startOrGiveBack(),
       onCallEnded: () => this.#stopBell.ring(),
     })
   }

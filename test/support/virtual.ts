@@ -4,6 +4,7 @@
  * and faults only occur between it and its caller. At the end of each test everything is closed, and no timer may be left.
  */
 import { expect, onTestFinished } from 'vitest'
+import type { Core } from '../../src/core/core.ts'
 import type { Instrument } from '../../src/core/instrumentation.ts'
 import type { QueueConfig } from '../../src/core/settings.ts'
 import { holdfast, type Holdfast, type Options } from '../../src/holdfast.ts'
@@ -363,9 +364,14 @@ export function alone<const Queues extends Record<string, QueueConfig> = { defau
   return { world, ...world.process(options, extras) }
 }
 
+/** What a process shares among its parts, for tests of a part alone. */
+export function coreOf(hf: Holdfast<string, object>): Core {
+  return Hub.of(hf).core
+}
+
 /** Adds an instrument around the attempts and enqueues of a process; returns how to remove it. */
 export function instrument(hf: Holdfast<string, object>, added: Instrument): () => void {
-  return Hub.of(hf).core.instrumentation.add(added)
+  return coreOf(hf).instrumentation.add(added)
 }
 
 // ── small things ─────────────────────────────────────────────────────────────
