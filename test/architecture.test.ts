@@ -7,6 +7,7 @@ import {
   checkSleeps,
   importsOf,
   layerOf,
+  layers,
   maxLines,
 } from './support/architecture.ts'
 import { filesIn, packageJson, root } from './support/tree.ts'
@@ -21,6 +22,20 @@ const tests = [...sources, ...filesIn('test', '.ts')].filter(({ path }) => path.
 describe('the tree', () => {
   test('imports point up the list of layers only', () => {
     expect(sources.flatMap(checkImports)).toEqual([])
+  })
+
+  test('has every layer of the list, and CONTRIBUTING.md shows the same list', () => {
+    const there = new Set(sources.map(({ path }) => layerOf(path)))
+    expect(layers.filter((layer) => !there.has(layer))).toEqual([])
+    const [, shown = ''] =
+      /## The tree\n[^`]*`[^`]*`[^`]*```\n([^`]*)```/.exec(readFileSync(`${root}CONTRIBUTING.md`, 'utf8')) ??
+      []
+    expect(
+      shown
+        .replaceAll(/\([^)]*\)/g, '')
+        .split(/[·\s]+/)
+        .filter(Boolean),
+    ).toEqual([...layers])
   })
 
   test('only src/std reads the time', () => {
@@ -89,14 +104,14 @@ describe('the check of imports', () => {
     expect(
       check('src/index.ts', "export { x } from './cli/run.ts'; export { y } from './holdfast.ts'"),
     ).toEqual([])
-    expect(check('src/cli/serve.ts', "import { serve } from '../http/server.ts'")).toEqual([])
+    expect(check('src/cli/work.ts', "import { Hub } from '../hub.ts'")).toEqual([])
   })
 
   test('names file, import and rule of an import that points down', () => {
     expect(check('src/job/retry.ts', "import type { Store } from '../stores/store.ts'")).toEqual([
       `src/job/retry.ts imports '../stores/store.ts', but imports point up only, and stores stands below job (see "The tree" in CONTRIBUTING.md).`,
     ])
-    expect(check('src/http/a.ts', "import '../cli/bin.ts'")).toHaveLength(1)
+    expect(check('src/manager/a.ts', "import '../cli/bin.ts'")).toHaveLength(1)
     expect(check('src/worker/worker.ts', "export * from '../index.ts'")).toHaveLength(1)
   })
 
@@ -108,11 +123,10 @@ describe('the check of imports', () => {
     ])
   })
 
-  test('keeps server and terminal out of testing', () => {
+  test('keeps the terminal out of testing', () => {
     expect(
       check('src/testing/index.ts', "import '../holdfast.ts'; import '../stores/memory/index.ts'"),
     ).toEqual([])
-    expect(check('src/testing/index.ts', "import '../http/server.ts'")).toHaveLength(1)
     expect(check('src/testing/index.ts', "const x = import('../cli/bin.ts')")).toHaveLength(1)
   })
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,6 +24,26 @@ describe('the packed package, installed', () => {
 
   afterAll(() => rm(project, { recursive: true, force: true }))
 
+  /** Compiles the TypeScript in a folder of the project. Returns what the compiler prints. */
+  async function compiled(folder: string, options: object): Promise<string> {
+    const compilerOptions = {
+      target: 'es2023',
+      lib: ['es2023', 'esnext.disposable'],
+      module: 'nodenext',
+      strict: true,
+      skipLibCheck: false,
+      typeRoots: [`${root}node_modules/@types`],
+      types: ['node'],
+      ...options,
+    }
+    await writeFile(join(project, folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
+    const tsc = `${root}node_modules/typescript/bin/tsc`
+    const { stdout } = await run('node', [tsc, '-p', join(project, folder)]).catch(
+      (failed: { stdout: string }) => failed,
+    )
+    return stdout
+  }
+
   const subpaths = Object.entries(packageJson.exports).flatMap(([subpath, target]) =>
     typeof target === 'string' ? [] : [`holdfast${subpath.slice(1)}`],
   )
@@ -37,26 +57,27 @@ describe('the packed package, installed', () => {
   // tsc leaves `./file.ts` in the declarations that it writes; a user's compiler has to find `file.d.ts` by it.
   test('type-checks in a strict project that checks its declarations, too', async () => {
     const lines = subpaths.map((specifier, index) => `export * as part${index} from '${specifier}'`)
-    const compilerOptions = {
-      target: 'es2023',
-      lib: ['es2023', 'esnext.disposable'],
-      module: 'nodenext',
-      strict: true,
-      noEmit: true,
-      skipLibCheck: false,
-      typeRoots: [`${root}node_modules/@types`],
-      types: ['node'],
-    }
-    await writeFile(join(project, 'consumer.ts'), lines.join('\n'))
-    await writeFile(
-      join(project, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
-    )
-    const { stdout } = await run('node', [`${root}node_modules/typescript/bin/tsc`, '-p', project]).catch(
-      (failed: { stdout: string }) => failed,
-    )
-    expect(stdout).toBe('')
+    await mkdir(join(project, 'consumer'))
+    await writeFile(join(project, 'consumer/consumer.ts'), lines.join('\n'))
+    expect(await compiled('consumer', { noEmit: true })).toBe('')
   })
+
+  test("takes somebody else's store, and tests it with any test runner", async () => {
+    const from = `${root}test/third-party-store`
+    await mkdir(join(project, 'store'))
+    for (const file of await readdir(from)) {
+      if (file === 'recipe.test.ts') continue
+      const text = await readFile(join(from, file), 'utf8')
+      await writeFile(join(project, 'store', file), text.replace("'vitest'", "'node:test'"))
+    }
+    expect(await compiled('store', { rewriteRelativeImportExtensions: true, outDir: './out' })).toBe('')
+    const { stdout } = await run('node', ['--test', 'store/out/conformance.test.js'], {
+      cwd: project,
+      maxBuffer: 16_000_000,
+    }).catch((failed: { stdout: string }) => failed)
+    expect(stdout).toMatch(/^\S+ fail 0$/m)
+    expect(Number(/^\S+ pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThan(300)
+  }, 60_000)
 
   test('lets its package.json be read', async () => {
     const script = `console.log(require('holdfast/package.json').version)`

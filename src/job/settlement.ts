@@ -47,6 +47,9 @@ const COMES_BACK: Readonly<Record<Settlement['type'], boolean>> = {
   cancelled: false,
 }
 
+/** Every kind of settlement. */
+export const SETTLEMENT_TYPES: readonly string[] = Object.keys(COMES_BACK)
+
 /** Whether the job would wait for another attempt. If its cancel was requested, it is cancelled instead. */
 export function comesBack({ type }: Settlement): boolean {
   return COMES_BACK[type]

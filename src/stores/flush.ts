@@ -1,6 +1,10 @@
-/** What an enqueue writes in one step, and its answer. */
+/** What an enqueue writes in one step, its answer, and what every store refuses. */
+import { HoldfastError } from '../errors.ts'
 import type { FlushId, JobId } from '../job/ids.ts'
 import type { NewJob } from '../job/record.ts'
+
+/** Maximum number of jobs in one flush, one claim or one settle. */
+export const MAX_BATCH = 1_000
 
 export interface Flush {
   readonly id: FlushId
@@ -17,4 +21,17 @@ export interface EnqueueAnswer {
   /** The job that now stands for the enqueue: the new one, or the holder of its unique key. */
   readonly id: JobId
   readonly outcome: 'inserted' | 'duplicate' | 'replaced' | 'rescheduled'
+}
+
+/** Call it before anything is written: a flush happens as a whole or not at all. */
+export function checkFlush(kind: string, { jobs }: Pick<Flush, 'jobs'>): void {
+  if (jobs.length > MAX_BATCH)
+    throw badFlush(kind, `a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+}
+
+/** The error for a flush that breaks the contract. `what` completes "The … store was given". */
+export function badFlush(kind: string, what: string): HoldfastError {
+  return new HoldfastError('HF_STORE_CONTRACT', `The ${kind} store was given ${what}.`, {
+    hint: 'Make each id once, and repeat a flush under its own flush id.',
+  })
 }

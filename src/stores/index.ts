@@ -4,6 +4,7 @@ export { crashOutcome, crashRecord, mayHaveRun, type Crashed, type CrashOutcome 
 export type { AttemptError, FailureKind } from '../job/failure.ts'
 export type { FlushId, JobId, Token, WorkerId } from '../job/ids.ts'
 export { rankOf } from '../job/rank.ts'
+export type { RetryOptions } from '../job/retry.ts'
 export type {
   AttemptOutcome,
   AttemptRecord,
@@ -26,12 +27,14 @@ export type {
 export { comesBack, type Settlement } from '../job/settlement.ts'
 export {
   isFinal,
+  isLegalMove,
   isWaiting,
   JOB_STATES,
   LEGAL_MOVES,
   type FinalState,
   type JobState,
   type StoredState,
+  type WaitingState,
 } from '../job/states.ts'
 export type { UniqueClaim } from '../job/unique.ts'
 export { systemRandom, type Random } from '../std/random.ts'

@@ -1,6 +1,6 @@
 /** Refuses settlements that no store can write, before anything of the call is written. */
 import { HoldfastError } from '../errors.ts'
-import type { Settlement } from '../job/settlement.ts'
+import { SETTLEMENT_TYPES, type Settlement } from '../job/settlement.ts'
 import type { SettleRequest } from './store.ts'
 
 /** For the `default` of a switch over all kinds. */
@@ -9,10 +9,24 @@ export function unknownSettlement(settlement: never): never {
   throw new HoldfastError(
     'HF_STORE_CONTRACT',
     `There is no settlement of the kind ${JSON.stringify(type)}.`,
-    {
-      hint: 'Settle jobs as completed, retry, dead, snooze, release, cancelled or confirm.',
-    },
+    { hint: `Use one of these: ${SETTLEMENT_TYPES.join(', ')}.` },
   )
+}
+
+/** Kinds of which `forget` leaves nothing. */
+const FORGETTABLE: Readonly<Record<Settlement['type'], boolean>> = {
+  completed: true,
+  retry: false,
+  dead: true,
+  snooze: false,
+  release: false,
+  confirm: false,
+  cancelled: false,
+}
+
+/** Whether the settle deletes its job. */
+export function isForgotten({ settlement, forget }: SettleRequest): boolean {
+  return forget === true && FORGETTABLE[settlement.type]
 }
 
 /** For stores whose server does not check these values. */

@@ -35,6 +35,7 @@ import type { EnqueueAnswer, Flush } from './flush.ts'
 export type * from './facets.ts'
 export { MAX_SCAN } from './facets.ts'
 export type * from './flush.ts'
+export { MAX_BATCH } from './flush.ts'
 
 export interface Store {
   /** Name of the kind of store, for messages: 'memory', 'postgres' … */
@@ -89,8 +90,6 @@ export const SLOW_WORKER = 'slow-worker'
 export const FLUSH_MEMORY_MS = 600_000
 /** A request that has not reached the store this long after its caller gave up never will. */
 export const LATEST_ARRIVAL_MS = 600_000
-/** Maximum number of jobs in one flush, one claim or one settle. */
-export const MAX_BATCH = 1_000
 /** Maximum number of log lines kept per job: the newest. */
 export const MAX_LOG_LINES = 100
 /** Maximum number of attempt records kept per job: the newest. */

@@ -18,7 +18,6 @@ export const layers = [
   'errors',
   'job',
   'stores',
-  'policies',
   'scheduler',
   'core',
   'client',
@@ -27,11 +26,9 @@ export const layers = [
   'manager',
   'manual',
   'flow',
-  'admin',
   'telemetry',
   'hub',
   'holdfast',
-  'http',
   'cli',
   'testing',
   'index',
@@ -50,8 +47,8 @@ const forbidden: Partial<Record<Layer, { readonly layers: readonly Layer[]; read
   maintenance: NO_CLIENT,
   manager: NO_CLIENT,
   testing: {
-    layers: ['http', 'cli'],
-    why: 'users load testing/ in their tests, without a server or a terminal',
+    layers: ['cli'],
+    why: 'users load testing/ in their tests, without a terminal',
   },
 }
 

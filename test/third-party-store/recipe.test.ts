@@ -38,6 +38,14 @@ describe('the recipe for a store of your own', () => {
     )
   })
 
+  test('is the example of the suite itself', () => {
+    const source = readFileSync(`${here}../../src/stores/conformance/index.ts`, 'utf8')
+    const [, shown = ''] = /```ts\n([^]*?) \* ```/.exec(source) ?? []
+    expect(shown.replaceAll(/^ \* ?/gm, '').trim()).toBe(
+      readFileSync(`${here}conformance.test.ts`, 'utf8').trim(),
+    )
+  })
+
   test('takes nothing but what holdfast publishes', () => {
     const files = readdirSync(here).filter((name) => !name.endsWith('.test.ts'))
     expect(files.length).toBeGreaterThan(1)

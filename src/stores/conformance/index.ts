@@ -3,8 +3,24 @@
  * vitest, for example:
  *
  * ```ts
+ * import { storeConformance, withoutTransactions } from 'holdfast/store/conformance'
  * import { describe, test } from 'vitest'
- * storeConformance({ open: openMyStore, runner: { describe, test, skip: (name) => test.skip(name) } })
+ * import { tinyStore } from './tiny-store.ts'
+ *
+ * storeConformance({
+ *   runner: { describe, test, skip: (name) => test.skip(name) },
+ *   async open() {
+ *     let now = Date.now()
+ *     const store = tinyStore({ now: () => now })
+ *     await store.open()
+ *     return {
+ *       store,
+ *       advance: async (ms) => void (now += ms),
+ *       close: () => store.close(),
+ *     }
+ *   },
+ *   skip: withoutTransactions,
+ * })
  * ```
  */
 import { attemptsTopic } from './attempts.ts'

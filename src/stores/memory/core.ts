@@ -1,12 +1,10 @@
 /** The core of the contract in memory: enqueue, cycle, heartbeat. */
-import { HoldfastError } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
 import { isWaiting } from '../../job/states.ts'
 import {
   FLUSH_MEMORY_MS,
   MAX_ATTEMPT_RECORDS,
-  MAX_BATCH,
   MAX_LOG_LINES,
   type CancelNotice,
   type ClaimRequest,
@@ -21,6 +19,7 @@ import {
   type SettleAnswer,
   type SettleRequest,
 } from '../store.ts'
+import { badFlush, checkFlush } from '../flush.ts'
 import { refuseTransaction } from '../no-transactions.ts'
 import { checkSettles } from '../settle-check.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
@@ -44,17 +43,10 @@ export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswe
 }
 
 /** Checks a flush before anything is written, because it happens as a whole or not at all. */
-function refuse(state: MemoryState, { jobs }: Flush): void {
-  if (jobs.length > MAX_BATCH)
-    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
-  const known = jobs.find((job) => state.shelves.jobs.has(job.id))
-  if (known !== undefined) throw broken(`a new job with the id ${known.id}, which exists already`)
-}
-
-function broken(what: string): HoldfastError {
-  return new HoldfastError('HF_STORE_CONTRACT', `The in-memory store was given ${what}.`, {
-    hint: 'Make each id once, and repeat a flush under its own flush id.',
-  })
+function refuse(state: MemoryState, flush: Flush): void {
+  checkFlush('memory', flush)
+  const known = flush.jobs.find((job) => state.shelves.jobs.has(job.id))
+  if (known !== undefined) throw badFlush('memory', `a new job with the id ${known.id}, which exists already`)
 }
 
 function insertedAnswer(job: NewJob): EnqueueAnswer {

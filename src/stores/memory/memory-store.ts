@@ -58,10 +58,8 @@ export function storeOn(state: MemoryState): Store {
     heartbeat: (request) => step(() => heartbeat(state, request)),
     subscribe: (listener) =>
       step(() => {
-        // Wrapped, because a function that is subscribed twice is two subscriptions.
-        const own: typeof listener = (hint) => listener(hint)
-        state.listeners.add(own)
-        return async () => void state.listeners.delete(own)
+        const remove = state.listeners.add(listener)
+        return async () => void remove()
       }),
     upkeep: memoryUpkeep(state, step),
     schedules: memorySchedules(state, step),

@@ -11,6 +11,7 @@ import type { FinalState } from '../../job/states.ts'
 import { assertNever } from '../../std/never.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
+import { Listeners } from '../listeners.ts'
 import { MAX_ATTEMPT_RECORDS, MAX_SCAN, type EnqueueAnswer, type WakeUp } from '../store.ts'
 import { remember, startOver, type Ending, type Entry, type LeaseEntry } from './entry.ts'
 import { Leases } from './leases.ts'
@@ -42,7 +43,7 @@ export class MemoryState {
   readonly leases = new Leases()
   readonly keys = new UniqueKeys()
   readonly flushes = new Map<FlushId, FlushMemory>()
-  readonly listeners = new Set<(hint: WakeUp) => void>()
+  readonly listeners = new Listeners()
   #hints: WakeUp[] = []
 
   constructor({ clock, random, maxFinished, maxScan = MAX_SCAN, onMove }: MemoryStateParts) {
@@ -66,7 +67,7 @@ export class MemoryState {
     if (this.#hints.length === 0) return
     const hints = this.#hints
     this.#hints = []
-    for (const hint of hints) for (const listener of this.listeners) tell(listener, hint)
+    for (const hint of hints) this.listeners.tell(hint)
   }
 
   /** A time in the past means now: it must not buy a head start. */
@@ -182,14 +183,5 @@ export class MemoryState {
       this.schedule(entry, delayMs, error)
     }
     return outcome
-  }
-}
-
-/** Ignores a listener's errors: the step has happened. */
-function tell(listener: (hint: WakeUp) => void, hint: WakeUp): void {
-  try {
-    listener(hint)
-  } catch {
-    // Hints are best effort.
   }
 }

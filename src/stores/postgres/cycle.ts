@@ -1,6 +1,8 @@
 /** Report, settle and claim: one round trip, and a second one only if something is not as it usually is. */
 import type { Token } from '../../job/ids.ts'
+import type { Settlement } from '../../job/settlement.ts'
 import type { Clock } from '../../std/clock.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import {
   MAX_LOG_LINES,
   type ClaimRequest,
@@ -49,11 +51,22 @@ const NO_REPORTS: readonly Report[] = []
 /** How the claim says what it has seen; see holdfast.claim. */
 const EXTENTS: Readonly<Record<string, Found['extent']>> = { '.': 'all', '+': 'some' }
 
+/** Whether the job becomes ready where it stood. A confirm writes only if the commit was lost. */
+const READY_AGAIN: Readonly<Record<Settlement['type'], 'always' | 'if written' | 'never'>> = {
+  completed: 'never',
+  retry: 'never',
+  dead: 'never',
+  snooze: 'never',
+  release: 'always',
+  confirm: 'if written',
+  cancelled: 'never',
+}
+
 export async function cycle(parts: CycleParts, request: CycleRequest): Promise<CycleAnswer> {
   const { worker, settle, claim, reports = NO_REPORTS } = request
   const { lanes } = parts
   // What is released here must be found by the claim behind it, wherever it ranks.
-  const released = settle.filter(({ settlement: { type } }) => type === 'release')
+  const released = settle.filter(({ settlement: { type } }) => READY_AGAIN[type] === 'always')
   if (claim !== null) lookBeside(parts, claim.queue)
   const look = claim === null ? null : lanes.look(claim.queue, claim.suspects, !lowerMarks(lanes, released))
   const first = { worker, settles: packSettles(settle), claim, reports }
@@ -63,7 +76,7 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   const finished = unknown.length === 0 ? new Set<Token>() : await finishedOf(parts, unknown)
   const settled = readSettled(settle, held, finished)
   const lost = settle.filter(
-    ({ settlement }, at) => settlement.type === 'confirm' && settled[at] === 'written',
+    ({ settlement: { type } }, at) => READY_AGAIN[type] === 'if written' && settled[at] === 'written',
   )
   const isLost = lost.length > 0
   // Before it was there, other claims may have moved the marks past what this claim has left.
@@ -134,13 +147,13 @@ function packReports(reports: readonly Report[]): string {
 }
 
 /** The first row is the answer, the others are the payloads that it leaves out. */
-function readRows([row, ...apart]: readonly { readonly answer: string }[]): Answer {
-  if (row === undefined) throw new Error('The function cycle returned no row.')
+export function readRows([row, ...apart]: readonly { readonly answer: string }[]): Answer {
+  if (row === undefined) throw brokenAnswer('postgres', 'the function cycle returned no row')
   const answer = readAnswer(row.answer)
   return apart.length === 0 ? answer : withPayloads(answer, apart)
 }
 
-export function readAnswer(text: string): Answer {
+function readAnswer(text: string): Answer {
   const [settled = '', extent = '', ...claims] = text.split('\x1c')
   return {
     alive: settled.startsWith('a'),
@@ -157,8 +170,10 @@ function withPayloads(answer: Answer, rows: readonly { readonly answer: string }
     jobs.flatMap(([, [id]], place) => (payloads[place] === '' ? [{ id, payloads, place }] : [])),
   )
   places.sort((a, b) => (a.id < b.id ? -1 : 1))
-  if (places.length !== rows.length)
-    throw new Error(`The function cycle returned ${rows.length} payloads for ${places.length} jobs.`)
+  if (places.length !== rows.length) {
+    const what = `the function cycle returned ${rows.length} payloads for ${places.length} jobs`
+    throw brokenAnswer('postgres', what)
+  }
   for (const [at, { payloads, place }] of places.entries()) payloads[place] = rows[at]?.answer ?? ''
   return { ...answer, claims }
 }

@@ -1,8 +1,8 @@
 /** Enqueues: a flush is one statement, whichever connection or transaction it goes through. */
-import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
-import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
+import { badFlush, checkFlush } from '../flush.ts'
+import type { EnqueueAnswer, Flush } from '../store.ts'
 import type { Queryable, Statement } from './executor.ts'
 import { intArray, textArray, uuidArray } from './literals.ts'
 import { factsOf, holdNumber } from './packed-jobs.ts'
@@ -18,7 +18,9 @@ export async function enqueue(
 ): Promise<readonly EnqueueAnswer[]> {
   const { statement, values } = packFlush(statements, flush)
   const [row] = await db.query<{ answers: Answers | null }>(statement, values).catch((error: unknown) => {
-    throw sqlState(error) === UNIQUE_VIOLATION ? broken('a new job with an id that exists already') : error
+    throw sqlState(error) === UNIQUE_VIOLATION
+      ? badFlush('postgres', 'a new job with an id that exists already')
+      : error
   })
   return readAnswers(flush, row?.answers ?? null)
 }
@@ -31,9 +33,9 @@ export interface PackedFlush {
   readonly values: (string | null)[]
 }
 
-export function packFlush(statements: Statements, { id, jobs }: Flush): PackedFlush {
-  if (jobs.length > MAX_BATCH)
-    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+export function packFlush(statements: Statements, flush: Flush): PackedFlush {
+  checkFlush('postgres', flush)
+  const { id, jobs } = flush
   return jobs.some((job) => job.unique !== null)
     ? { statement: statements.enqueueUnique, values: [id, `[${jobs.map(keyedJob).join(',')}]`] }
     : { statement: statements.enqueue, values: [id, ...columns(jobs)] }
@@ -81,10 +83,4 @@ export function keyedJob(job: NewJob): string {
     payload,
   }
   return `${JSON.stringify(columns).slice(0, -1)},"facts":${factsOf(job)}}`
-}
-
-function broken(what: string): HoldfastError {
-  return new HoldfastError('HF_STORE_CONTRACT', `The store was given ${what}.`, {
-    hint: 'Make each id once, and repeat a flush under its own flush id.',
-  })
 }

@@ -3,6 +3,7 @@
  * rows, and a claim that did it would hold up all jobs behind it.
  */
 import type { Clock } from '../../std/clock.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import type { Queryable } from './executor.ts'
 import type { Lanes, Overlooked, WindowLook } from './lanes.ts'
 import { intArray } from './literals.ts'
@@ -30,7 +31,7 @@ async function sweep(
   try {
     const ranges = [intArray(look.lanes), intArray(look.from), intArray(look.to)]
     const [row] = await db.query<Overlooked>(statements.overlooked, [queue, ...ranges])
-    if (row === undefined) throw new Error('The function overlooked returned no row.')
+    if (row === undefined) throw brokenAnswer('postgres', 'the function overlooked returned no row')
     lanes.swept(queue, look, row)
   } catch {
     // The store may be away or closed; claims say so. The same window is looked at again later.

@@ -2,6 +2,7 @@
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
 import { Pulses } from '../pulse/pulse.ts'
+import { warnOfNotice } from '../on-notice.ts'
 import type { Store } from '../store.ts'
 import { readNames, type NamesOptions } from './names.ts'
 import type { LentPool } from './pg/lent-pool.ts'
@@ -40,8 +41,8 @@ export interface PostgresStoreOptions extends NamesOptions {
 
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { url, pool, connections, commitConnections, queryTimeoutMs, prepare, migrate = true } = options
+  const { onNotice = warnOfNotice } = options
   const names = readNames(options)
-  const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
   const settings = {
     ...(connections === undefined ? {} : { connections }),
     ...(commitConnections === undefined ? {} : { commitConnections }),

@@ -3,6 +3,7 @@ import type { AttemptError } from '../../job/failure.ts'
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
 import type { JobState } from '../../job/states.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import { unpackFacts, type Facts, type Past } from './packed-jobs.ts'
 
 export interface RecordRow {
@@ -79,6 +80,6 @@ export function recordOf(row: RecordRow): JobRecord {
 }
 
 function there<T>(value: T | null): T {
-  if (value === null) throw new Error('A job lacks a column that its state always has.')
+  if (value === null) throw brokenAnswer('postgres', 'a job lacks a column that its state always has')
   return value
 }

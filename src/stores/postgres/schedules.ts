@@ -1,5 +1,5 @@
 /** Schedules in SQL. */
-import { HoldfastError } from '../../errors.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import type { Schedules } from '../store.ts'
 import { keyedJob } from './enqueue.ts'
 import type { Executor } from './executor.ts'
@@ -24,8 +24,7 @@ export function sqlSchedules(executor: Executor, statements: Statements): Schedu
     async list() {
       const rows = await executor.query<ScheduleRow>(statements.schedules, [])
       const [first] = rows
-      if (first === undefined)
-        throw new HoldfastError('HF_STORE_CONTRACT', 'The schedules came without a time.')
+      if (first === undefined) throw brokenAnswer('postgres', 'the list of schedules has no time')
       const schedules = rows.flatMap(({ id, spec, next_tick: nextTick, last_tick: lastTick }) =>
         id === null ? [] : [{ id, spec, nextTick, lastTick }],
       )
@@ -37,7 +36,8 @@ export function sqlSchedules(executor: Executor, statements: Statements): Schedu
         statements.fire,
         values,
       )
-      return row?.outcome ?? 'missing'
+      if (row === undefined) throw brokenAnswer('postgres', 'the function fire returned no row')
+      return row.outcome
     },
   }
 }

@@ -1,7 +1,8 @@
 /** Settles on their way to the database: lease by lease and position by position, as holdfast.settle takes them. */
 import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
-import { checkSettles, unknownSettlement } from '../settle-check.ts'
+import { byLease } from '../by-lease.ts'
+import { checkSettles, isForgotten, unknownSettlement } from '../settle-check.ts'
 import type { SettleAnswer, SettleRequest } from '../store.ts'
 import type { SqlValue } from './executor.ts'
 import { boolArray, intArray, textArray } from './literals.ts'
@@ -18,17 +19,19 @@ const MAX_POSITION = 10_000
 export function packSettles(requests: readonly SettleRequest[]): readonly SqlValue[] {
   if (requests.length === 0) return NO_SETTLES
   checkSettles(requests)
-  const leases = byLease(requests)
-  const all = [...leases.values()].flatMap((settles) => settles.filter((settle) => settle !== undefined))
+  // In order of token, in which locks are taken.
+  const leases = byLease(requests).sort((a, b) => a.token - b.token)
+  const positions = leases.map((lease) => byPosition(lease.requests))
+  const all = positions.flatMap((settles) => settles.filter((settle) => settle !== undefined))
   const list = <T>(read: (settle: SettleRequest) => T): T[] => all.map(read)
   const kinds = list(kindOf)
   const onlyKind = kinds.every((kind) => kind === kinds[0]) ? kinds[0] : undefined
   const plain = onlyKind === 'completed' || onlyKind === 'forget'
-  const details = list((request) => (kindOf(request) === 'forget' ? null : detailOf(request.settlement)))
-  const dropped = list(({ settlement }) => settlement.type === 'completed' && settlement.resultDropped)
+  const details = list((request) => (isForgotten(request) ? null : detailOf(request.settlement)))
+  const dropped = list(({ settlement }) => 'resultDropped' in settlement && settlement.resultDropped)
   return [
-    intArray([...leases.keys()]),
-    textArray([...leases.values()].map(maskOf)),
+    intArray(leases.map(({ token }) => token)),
+    textArray(positions.map(maskOf)),
     plain ? null : textArray(kinds),
     plain ? null : intArray(list(({ settlement }) => delayOf(settlement))),
     intArray(list(({ runMs }) => Math.min(Math.round(runMs), MAX_INT))),
@@ -43,29 +46,35 @@ export function packSettles(requests: readonly SettleRequest[]): readonly SqlVal
 const MAX_INT = 2_147_483_647
 
 /** As holdfast.settle names them. */
-function kindOf({ settlement, forget }: SettleRequest): Exclude<Settlement['type'], 'confirm'> | 'forget' {
+const KINDS = {
+  completed: 'completed',
+  retry: 'retry',
+  dead: 'dead',
+  snooze: 'snooze',
+  release: 'release',
   // A settled position is never changed, and an open one must come back.
-  if (settlement.type === 'confirm') return 'release'
-  const ends = settlement.type === 'completed' || settlement.type === 'dead'
-  return ends && forget === true ? 'forget' : settlement.type
+  confirm: 'release',
+  cancelled: 'cancelled',
+} as const satisfies Record<Settlement['type'], string>
+
+function kindOf(request: SettleRequest): (typeof KINDS)[Settlement['type']] | 'forget' {
+  return isForgotten(request) ? 'forget' : KINDS[request.settlement.type]
 }
 
 function recordOf(request: SettleRequest): string | null {
   const { record, keepRecords } = request
-  return record && kindOf(request) !== 'forget' ? packRecord(record, keepRecords) : null
+  return record && !isForgotten(request) ? packRecord(record, keepRecords) : null
 }
 
-/** In order of token, in which locks are taken; each list by position. If a position is settled twice, the first one counts. */
-function byLease(requests: readonly SettleRequest[]): Map<Token, (SettleRequest | undefined)[]> {
-  const leases = new Map<Token, (SettleRequest | undefined)[]>()
-  for (const request of requests.toSorted((a, b) => a.token - b.token)) {
-    const { token, position } = request
-    let settles = leases.get(token)
-    if (settles === undefined) leases.set(token, (settles = []))
+/** If a position is settled twice, the first one counts. */
+function byPosition(requests: readonly SettleRequest[]): (SettleRequest | undefined)[] {
+  const settles: (SettleRequest | undefined)[] = []
+  for (const request of requests) {
+    const { position } = request
     // A position that does not exist is recognised by the answer.
     if (position >= 0 && position < MAX_POSITION) settles[position] ??= request
   }
-  return leases
+  return settles
 }
 
 function maskOf(settles: readonly (SettleRequest | undefined)[]): string {

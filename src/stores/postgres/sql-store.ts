@@ -2,9 +2,9 @@
  * The contract of `store.ts` in SQL. Each method is one statement, or one transaction, and the work
  * itself is done by the functions that `schema/` installs: read those to know what happens.
  */
-import { HoldfastError } from '../../errors.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import type { HeartbeatAnswer, Store } from '../store.ts'
 import { sqlAdmin } from './admin.ts'
 import { Counts } from './counts.ts'
@@ -92,7 +92,7 @@ export function sqlStore(parts: SqlStoreParts): Store {
 }
 
 function readHeartbeat(row: HeartbeatRow | undefined): HeartbeatAnswer {
-  if (row === undefined) throw new HoldfastError('HF_STORE_CONTRACT', 'A heartbeat was answered by nothing.')
+  if (row === undefined) throw brokenAnswer('postgres', 'a heartbeat returned no row')
   const { alive, tokens, cancels, paused } = row
   type Notice = HeartbeatAnswer['cancelled'][number]
   const cancelled = (cancels ?? []).map(

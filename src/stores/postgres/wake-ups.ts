@@ -1,6 +1,7 @@
 /** Notices of the database as wake-ups: they lower the marks of the lanes first, so that the claim they cause finds the job. */
 import type { WorkerId } from '../../job/ids.ts'
-import type { WakeUp } from '../store.ts'
+import { brokenAnswer } from '../broken-answer.ts'
+import { Listeners, type Listener } from '../listeners.ts'
 import type { Executor, Listening } from './executor.ts'
 import type { Lanes } from './lanes.ts'
 import type { Statements } from './statements.ts'
@@ -12,7 +13,7 @@ export class WakeUps {
   readonly #executor: Executor
   readonly #statements: Statements
   readonly #lanes: Lanes
-  readonly #listeners = new Set<(hint: WakeUp) => void>()
+  readonly #listeners = new Listeners()
   #listening: Promise<Listening> | undefined
 
   constructor(executor: Executor, statements: Statements, lanes: Lanes) {
@@ -26,24 +27,22 @@ export class WakeUps {
     return this.#listening !== undefined
   }
 
-  async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
-    // A function of its own, so that one that subscribes twice is told twice and can stop each.
-    const mine = (hint: WakeUp): void => listener(hint)
-    this.#listeners.add(mine)
+  async subscribe(listener: Listener): Promise<() => Promise<void>> {
+    const remove = this.#listeners.add(listener)
     this.#listening ??= this.#listen()
     try {
       await this.#listening
     } catch (error) {
-      this.#listeners.delete(mine)
+      remove()
       this.#listening = undefined
       throw error
     }
-    return () => this.#leave(mine)
+    return async () => {
+      if (remove()) await this.#end()
+    }
   }
 
-  async #leave(listener: (hint: WakeUp) => void): Promise<void> {
-    this.#listeners.delete(listener)
-    if (this.#listeners.size > 0) return
+  async #end(): Promise<void> {
     const listening = this.#listening
     this.#listening = undefined
     await (await listening)?.stop()
@@ -51,7 +50,7 @@ export class WakeUps {
 
   async #listen(): Promise<Listening> {
     const [row] = await this.#executor.query<{ channel: string }>(this.#statements.channel, [])
-    if (row === undefined) throw new Error('The function channel answered without a row.')
+    if (row === undefined) throw brokenAnswer('postgres', 'the function channel returned no row')
     return this.#executor.listen(
       row.channel,
       (payload) => this.#hear(payload),
@@ -62,29 +61,20 @@ export class WakeUps {
   #hear(payload: string): void {
     const [kind = '', first = '', second = '', ...rest] = payload.split(' ')
     if (kind === 'ready') this.#ready(rest.join(' '), Number(first), Number(second))
-    else if (kind === 'due') this.#tell({ type: 'due', inMs: Number(first) })
-    else if (kind === 'cancel') this.#tell({ type: 'cancel', worker: first as WorkerId })
-    else if (kind === 'paused') this.#tell({ type: 'paused', queue: payload.slice('paused '.length) })
+    else if (kind === 'due') this.#listeners.tell({ type: 'due', inMs: Number(first) })
+    else if (kind === 'cancel') this.#listeners.tell({ type: 'cancel', worker: first as WorkerId })
+    else if (kind === 'paused')
+      this.#listeners.tell({ type: 'paused', queue: payload.slice('paused '.length) })
   }
 
   #ready(queue: string, lane: number, rank: number): void {
     if (lane === EVERY_LANE) this.#lanes.sweepSoon(queue)
     else this.#lanes.lower(queue, lane, rank)
-    this.#tell({ type: 'ready', queue })
+    this.#listeners.tell({ type: 'ready', queue })
   }
 
   /** Notices may have been lost. Whoever listens polls anyway. */
   #missed(): void {
     this.#lanes.sweepSoon()
-  }
-
-  #tell(hint: WakeUp): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener(hint)
-      } catch {
-        // A hint is best effort, and what a listener throws is its own affair.
-      }
-    }
   }
 }

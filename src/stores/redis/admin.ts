@@ -2,6 +2,7 @@
 import type { AttemptError } from '../../job/failure.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import { countOutcomes } from '../changes.ts'
 import { mergeGroups } from '../dead-groups.ts'
 import type {
@@ -173,7 +174,8 @@ function outcomesOf(letters: string, { type }: JobChange): ChangeCounts {
   return countOutcomes(
     Array.from(letters, (letter) => {
       const outcome = OUTCOMES[type][letter]
-      if (outcome === undefined) throw new Error(`The script change answered "${letter}" to a ${type}.`)
+      if (outcome === undefined)
+        throw brokenAnswer('redis', `the script change answered "${letter}" to a ${type}`)
       return outcome
     }),
   )

@@ -1,4 +1,4 @@
-/** If an entry that a script has to add already exists, the script reports that something else wrote it. */
+/** What something else changed or deleted is reported as such: it is not an outage, and no call is repeated because of it. */
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import {
@@ -10,6 +10,8 @@ import {
 import type { Settlement } from '../../job/settlement.ts'
 import { COMPLETED, DEAD, Harness, newJobs } from '../conformance/support.ts'
 import { packId } from './ids.ts'
+
+const hash = (prefix: string, key: string): string => `${prefix}:{${prefix}}:${key}`
 
 const CASES: readonly (readonly [key: string, settlement: Settlement])[] = [
   ['completed', COMPLETED],
@@ -30,6 +32,39 @@ describe.skipIf(redisMissing() !== '')('a running job that is listed as ended', 
     await expect(harness.settle(held!, settlement)).rejects.toMatchObject({
       code: 'HF_STORE_CONTRACT',
       message: expect.stringContaining(`is in ${key} twice`),
+    })
+    await under.close()
+  })
+})
+
+describe.skipIf(redisMissing() !== '')('an answer that no script gives', () => {
+  test('is noticed: a claimed job without a record', async () => {
+    const prefix = freshPrefix()
+    const under = await openRedisStore({ url: sharedRedis(), prefix })
+    const harness = new Harness(under)
+    const [job] = newJobs(1)
+    await harness.enqueue([job!])
+    const redis = new Redis(sharedRedis())
+    await redis.hdel(hash(prefix, 'jobs'), packId(job!.id))
+    redis.disconnect()
+    await expect(harness.claim(await harness.worker())).rejects.toMatchObject({
+      code: 'HF_STORE_CONTRACT',
+      message: expect.stringContaining('was claimed and has no record'),
+    })
+    await under.close()
+  })
+
+  test('is noticed: a dead job without an error', async () => {
+    const prefix = freshPrefix()
+    const under = await openRedisStore({ url: sharedRedis(), prefix })
+    const harness = new Harness(under)
+    const { id } = await harness.finished(DEAD)
+    const redis = new Redis(sharedRedis())
+    await redis.hdel(hash(prefix, 'past'), packId(id))
+    redis.disconnect()
+    await expect(harness.record(id)).rejects.toMatchObject({
+      code: 'HF_STORE_CONTRACT',
+      message: expect.stringContaining('is dead without an error'),
     })
     await under.close()
   })

@@ -1,8 +1,9 @@
 /** Enqueues: a flush is one script on each shard that it has jobs for. */
-import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
-import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
+import { brokenAnswer } from '../broken-answer.ts'
+import { badFlush, checkFlush } from '../flush.ts'
+import type { EnqueueAnswer, Flush } from '../store.ts'
 import { dueText, headStartOf, holdOf, tailOf } from './bodies.ts'
 import type { RedisValue } from './driver.ts'
 import { PACKED_CHARS, packId, unpackId } from './ids.ts'
@@ -24,9 +25,8 @@ export async function enqueue(
   senders: Senders,
   flush: Flush,
 ): Promise<readonly EnqueueAnswer[]> {
+  checkFlush('redis', flush)
   const { id, jobs } = flush
-  if (jobs.length > MAX_BATCH)
-    throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
   if (jobs.length === 0) return []
   const answers = await senders.once(id, (sender, seq) => send(run, shards, jobs, [sender, seq]))
   return answers ?? jobs.map(insertedAnswer)
@@ -141,7 +141,8 @@ function readAnswers(text: string): FlushAnswers {
   const answers: EnqueueAnswer[] = []
   for (let at = 0; at < text.length; at += PACKED_CHARS + 1) {
     const outcome = OUTCOMES[text.charAt(at + PACKED_CHARS)]
-    if (outcome === undefined) throw new Error(`A script answered ${JSON.stringify(text)} to a flush.`)
+    if (outcome === undefined)
+      throw brokenAnswer('redis', `a script answered ${JSON.stringify(text)} to a flush`)
     answers.push({ id: unpackId(text.slice(at, at + PACKED_CHARS)), outcome })
   }
   return answers
@@ -155,13 +156,8 @@ function insertedAnswer({ id }: NewJob): EnqueueAnswer {
 export function refusalOf(error: unknown): unknown {
   if (!isReply(error)) return error
   const [code = '', id = ''] = error.message.split(' ')
-  if (code === 'HFKNOWN') return broken(`a new job with the id ${unpackId(id)}, which exists already`)
-  if (code === 'HFSTALE') return broken('a flush that was given up long ago')
+  if (code === 'HFKNOWN')
+    return badFlush('redis', `a new job with the id ${unpackId(id)}, which exists already`)
+  if (code === 'HFSTALE') return badFlush('redis', 'a flush that was given up long ago')
   return error
-}
-
-function broken(what: string): HoldfastError {
-  return new HoldfastError('HF_STORE_CONTRACT', `The Redis store was given ${what}.`, {
-    hint: 'Make each id once, and repeat a flush under its own flush id.',
-  })
 }

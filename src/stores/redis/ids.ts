@@ -5,6 +5,7 @@
  */
 import type { JobId } from '../../job/ids.ts'
 import { isUuid } from '../../std/ids.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 
 declare const packed: unique symbol
 /** A job's id in 22 characters. */
@@ -49,7 +50,7 @@ export function unpackId(id: string): JobId {
   for (let at = 0, digit = 0; at < PACKED_CHARS; at += 2, digit += 3) {
     const high = ALPHABET_VALUES[id.charCodeAt(at)] ?? NONE
     const low = ALPHABET_VALUES[id.charCodeAt(at + 1)] ?? NONE
-    if (high === NONE || low === NONE) throw new Error(`${JSON.stringify(id)} is no job's id.`)
+    if (high === NONE || low === NONE) throw brokenAnswer('redis', `${JSON.stringify(id)} is not a job's id`)
     const bits = (high << 6) | low
     long[PLACES[digit] as number] = HEX[bits >> 8] as number
     long[PLACES[digit + 1] as number] = HEX[(bits >> 4) & 15] as number

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../errors.ts'
+import { warnOfNotice } from '../on-notice.ts'
 import type { ClientOptions } from './driver.ts'
 import { placeOf, type Place } from './place.ts'
 
@@ -59,7 +60,7 @@ export function readRedisOptions(options: RedisStoreOptions): RedisSettings {
     prefix,
     commandTimeoutMs,
     allowEviction,
-    onNotice: options.onNotice ?? ((line) => process.emitWarning(line, 'HoldfastWarning')),
+    onNotice: options.onNotice ?? warnOfNotice,
   }
 }
 

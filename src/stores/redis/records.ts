@@ -1,6 +1,7 @@
 /** What read.lua answers as the records that people and handles see. */
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import { jobOf, toldOf } from './bodies.ts'
 
 export type ReadRow = readonly [
@@ -42,7 +43,8 @@ export function recordOf(row: ReadRow): JobRecord {
   const past = pastText === '' ? null : pastText
   const told = toldOf(record, past, lines)
   if (state === 'u') {
-    if (token === '') throw new Error(`Job ${id} is neither waiting nor final, and no lease holds it.`)
+    if (token === '')
+      throw brokenAnswer('redis', `job ${id} is neither waiting nor final, and no lease holds it`)
     return {
       ...jobOf({ id, record, past, rank: Number(place), running: 1 }),
       ...told,
@@ -71,7 +73,7 @@ function finishedOf([id, record, pastText, , , , , , , , lines]: ReadRow, end: E
       return { ...facts, state: 'completed', runMs, resultDropped: dropped === 1, result, worker }
     }
     case 'd':
-      if (told.error === null) throw new Error(`Job ${id} is dead without an error.`)
+      if (told.error === null) throw brokenAnswer('redis', `job ${id} is dead without an error`)
       return { ...facts, state: 'dead', error: told.error }
     case 'x':
       return { ...facts, state: 'cancelled', reason: end[4] }

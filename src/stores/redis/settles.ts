@@ -1,16 +1,10 @@
 /** Settles as cycle.lua takes them: by lease, with as little to decode as their kinds allow. */
-import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../store.ts'
-import { checkSettles, unknownSettlement } from '../settle-check.ts'
+import { brokenAnswer } from '../broken-answer.ts'
+import { byLease, type LeaseSettles } from '../by-lease.ts'
+import { checkSettles, isForgotten, unknownSettlement } from '../settle-check.ts'
 import type { RedisValue } from './driver.ts'
-
-/** The requests of one lease, each with its place among all. */
-interface LeaseSettles {
-  readonly token: Token
-  readonly places: number[]
-  readonly requests: SettleRequest[]
-}
 
 export interface PackedSettles {
   readonly args: readonly RedisValue[]
@@ -31,26 +25,19 @@ export function packSettles(settles: readonly SettleRequest[]): PackedSettles {
       const answers: SettleAnswer[] = settles.map(() => 'lost')
       for (const [index, { places }] of leases.entries()) {
         const text = letters[index] ?? ''
-        if (text.length !== places.length) throw new Error('A cycle did not answer each of its settles.')
-        for (const [at, place] of places.entries()) answers[place] = ANSWERS[text.charAt(at)] ?? 'lost'
+        if (text.length !== places.length)
+          throw brokenAnswer('redis', 'a cycle did not answer each of its settles')
+        for (const [at, place] of places.entries()) answers[place] = answerOf(text.charAt(at))
       }
       return answers
     },
   }
 }
 
-function byLease(settles: readonly SettleRequest[]): LeaseSettles[] {
-  const leases = new Map<Token, LeaseSettles>()
-  for (const [place, request] of settles.entries()) {
-    let lease = leases.get(request.token)
-    if (lease === undefined) {
-      lease = { token: request.token, places: [], requests: [] }
-      leases.set(request.token, lease)
-    }
-    lease.places.push(place)
-    lease.requests.push(request)
-  }
-  return [...leases.values()]
+function answerOf(letter: string): SettleAnswer {
+  const answer = ANSWERS[letter]
+  if (answer === undefined) throw brokenAnswer('redis', `a cycle answered "${letter}" to a settle`)
+  return answer
 }
 
 type Mode = 'f' | 'c' | 'm'
@@ -71,10 +58,6 @@ function modeOf(requests: readonly SettleRequest[]): Mode {
     else if (request.settlement.type !== 'completed' || request.record) return 'm'
   }
   return forgotten === requests.length ? 'f' : forgotten === 0 ? 'c' : 'm'
-}
-
-function isForgotten({ forget, settlement }: SettleRequest): boolean {
-  return forget === true && (settlement.type === 'completed' || settlement.type === 'dead')
 }
 
 /** Goes on with the JSON that the script begins and ends. */

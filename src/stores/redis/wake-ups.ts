@@ -7,6 +7,7 @@ import { isLasting } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
+import { Listeners, type Listener } from '../listeners.ts'
 import type { WakeUp } from '../store.ts'
 import type { RedisClient } from './driver.ts'
 import { Line, type LineParts } from './line.ts'
@@ -18,12 +19,10 @@ const AGAIN_MS = 500
 /** While the server denies it. */
 const DENIED_MS = 10_000
 
-type Listener = (hint: WakeUp) => void
-
 export class WakeUps {
   readonly #parts: LineParts
   readonly #channel: string
-  readonly #listeners = new Set<Listener>()
+  readonly #listeners = new Listeners()
   #session: Session | undefined
   #closed = false
 
@@ -34,30 +33,25 @@ export class WakeUps {
 
   async subscribe(listener: Listener): Promise<() => Promise<void>> {
     if (this.#closed) throw closed()
-    // A function of its own, so that one that subscribes twice is told twice and can stop each.
-    const mine: Listener = (hint) => listener(hint)
-    this.#listeners.add(mine)
+    const remove = this.#listeners.add(listener)
     const session = (this.#session ??= new Session(this.#parts, this.#channel, (text) => this.#hear(text)))
     try {
       await session.started
     } catch (error) {
-      this.#listeners.delete(mine)
+      remove()
       if (this.#session === session) this.#session = undefined
       await session.stop()
       throw this.#closed ? closed() : explain(error)
     }
-    return () => this.#leave(mine)
+    return async () => {
+      if (remove()) await this.#end()
+    }
   }
 
   async close(): Promise<void> {
     this.#closed = true
     this.#listeners.clear()
     await this.#end()
-  }
-
-  async #leave(listener: Listener): Promise<void> {
-    this.#listeners.delete(listener)
-    if (this.#listeners.size === 0) await this.#end()
   }
 
   async #end(): Promise<void> {
@@ -68,14 +62,7 @@ export class WakeUps {
 
   #hear(text: string): void {
     const hint = hintOf(text)
-    if (hint === null) return
-    for (const listener of this.#listeners) {
-      try {
-        listener(hint)
-      } catch {
-        // A hint is best effort, and what a listener throws is its own affair.
-      }
-    }
+    if (hint !== null) this.#listeners.tell(hint)
   }
 }
 

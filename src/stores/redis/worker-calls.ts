@@ -1,6 +1,7 @@
 /** What workers ask of one shard: each call is one script there. */
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { ClaimedJob } from '../../job/record.ts'
+import { brokenAnswer } from '../broken-answer.ts'
 import {
   MAX_LOG_LINES,
   type CycleAnswer,
@@ -100,7 +101,7 @@ export class ShardWorkerCalls implements WorkerCalls {
 function leaseOf([token, claimedAt, popped, records, pasts]: LeaseRow, queue: string): Lease {
   const jobs: ClaimedJob[] = records.map((record, index) => {
     const id = popped[2 * index] ?? ''
-    if (record === null) throw new Error(`Job ${id} was claimed and has no record.`)
+    if (record === null) throw brokenAnswer('redis', `job ${id} was claimed and has no record`)
     return jobOf({ id, record, past: pasts[index] ?? null, rank: Number(popped[2 * index + 1]), running: 1 })
   })
   return { token: tokenOf(token), queue, claimedAt, jobs }

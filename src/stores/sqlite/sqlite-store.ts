@@ -6,11 +6,12 @@
 import { systemClock } from '../../std/clock.ts'
 import { Pulses } from '../pulse/pulse.ts'
 import { HoldfastError } from '../../errors.ts'
+import { Listeners } from '../listeners.ts'
 import { refuseTransaction } from '../no-transactions.ts'
+import { warnOfNotice } from '../on-notice.ts'
 import type { Store } from '../store.ts'
 import { storeInDatabase } from './caller/caller-store.ts'
 import type { SqliteDatabase } from './caller/handle.ts'
-import { Listeners } from './listeners.ts'
 import type { Durability } from './open-database.ts'
 import { refuseDirectoryName } from './files/directory-name.ts'
 import { storeMethods } from './store-methods.ts'
@@ -43,7 +44,7 @@ export interface SqliteStoreOptions {
 const DURABILITIES: ReadonlySet<unknown> = new Set<Durability>(['full', 'normal'])
 
 export function sqliteStore(options: SqliteStoreOptions = {}): Store {
-  const { database, prefix, durability = 'full' } = options
+  const { database, prefix, durability = 'full', onNotice = warnOfNotice } = options
   // It becomes a part of a statement.
   if (!DURABILITIES.has(durability)) throw unknownDurability(durability)
   if (database !== undefined) {
@@ -53,7 +54,6 @@ export function sqliteStore(options: SqliteStoreOptions = {}): Store {
   if (prefix !== undefined) throw prefixAlone()
   const { directory = '.holdfast' } = options
   refuseDirectoryName(directory)
-  const onNotice = options.onNotice ?? ((line: string) => process.emitWarning(line, 'HoldfastWarning'))
   return storeOnThread({ directory, durability, clock: null, maxLook: null, sql: null }, onNotice)
 }
 

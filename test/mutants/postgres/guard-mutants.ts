@@ -21,15 +21,15 @@ export const GUARD_MUTANTS: readonly TextMutant[] = [
   {
     name: 'an unknown kind of settlement passes',
     file: 'settle_each.sql',
-    find: 'if v_unknown is not null then',
-    replace: 'if false and v_unknown is not null then',
+    find: 'if v_all.unknown is not null then',
+    replace: 'if false and v_all.unknown is not null then',
     caughtBy: [UNKNOWN_KIND],
   },
   {
     name: 'a kind of null means completed',
     file: 'settle_each.sql',
-    find: 'where kind is null or kind not in',
-    replace: 'where kind not in',
+    find: "case when p_kinds is null then 'completed' else p_kinds[asked.number] end",
+    replace: "coalesce(p_kinds[asked.number], 'completed')",
     caughtBy: [NO_KIND],
   },
   {

@@ -90,8 +90,9 @@ export const LOCK_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a bulk cancel locks waiting jobs in order of id',
     file: 'change.sql',
-    find: 'order by coalesce(ready.unique_key, scheduled.unique_key) collate "C" nulls first, asked',
-    replace: 'order by asked',
+    find: 'for v_id in select * from holdfast.in_lock_order(p_ids) loop\n    if holdfast.cancel_waiting',
+    replace:
+      'for v_id in select asked from unnest(p_ids) as asked order by asked loop\n    if holdfast.cancel_waiting',
     caughtBy: [CANCEL_KEYS],
   },
   {

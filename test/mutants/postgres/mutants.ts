@@ -152,8 +152,8 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a release goes to the end of the queue',
     file: 'settle_each.sql',
-    find: "array_agg(case when fresh.kind = 'release' then fresh.due_at else v_now + fresh.delay end)",
-    replace: 'array_agg(v_now + coalesce(fresh.delay, 0))',
+    find: "case when fresh.kind = 'release' then fresh.due_at",
+    replace: "case when fresh.kind = 'release' then v_now",
     caughtBy: ['a released job stands where it stood'],
   },
   {
@@ -167,15 +167,15 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a snooze uses an attempt',
     file: 'settle_each.sql',
-    find: "case when fresh.kind = 'retry' then fresh.attempt else fresh.attempt - 1 end",
-    replace: 'fresh.attempt',
+    find: "when fresh.kind in ('snooze', 'release') then fresh.attempt - 1 end",
+    replace: "when fresh.kind in ('snooze', 'release') then fresh.attempt end",
     caughtBy: ['snooze schedules the job and hands the attempt back'],
   },
   {
     name: 'a requested cancel is lost when the job comes back',
     file: 'settle_each.sql',
-    find: "case when kind.kind in ('retry', 'snooze', 'release') and p_lease.cancels ? asked.place::text then 'wished'",
-    replace: "case when kind.kind = 'retry' and p_lease.cancels ? asked.place::text then 'wished'",
+    find: "case when p_lease.cancels ? asked.place::text then 'cancelled' else 'waiting' end",
+    replace: "'waiting'",
     caughtBy: ['a job to be cancelled does not come back by snooze'],
   },
   {
@@ -219,8 +219,8 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a retry frees its key',
     file: 'settle_each.sql',
-    find: "where fresh.unique_key is not null and fresh.kind not in ('retry', 'snooze', 'release') having",
-    replace: "where fresh.unique_key is not null and fresh.kind not in ('snooze', 'release') having",
+    find: "where fresh.unique_key is not null and fresh.becomes <> 'waiting' having",
+    replace: "where fresh.unique_key is not null and fresh.kind <> 'snooze' having",
     caughtBy: ['a key held while unfinished stays held through a retry'],
   },
   {

@@ -63,9 +63,16 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   {
     name: 'a settle makes jobs dead without an error',
     file: 'settle',
-    find: "(err or kind == 'r' or kind == 'd')",
-    replace: "(err or kind == 'r')",
+    find: "d = { value = 'nil', needs_error = true,",
+    replace: "d = { value = 'nil', needs_error = false,",
     caughtBy: ['a dead job without an error is refused, and nothing is written'],
+  },
+  {
+    name: 'a requested cancel is lost when the job comes back',
+    file: 'settle',
+    find: "s = { value = 'number', needs_error = false, comes_back = true,",
+    replace: "s = { value = 'number', needs_error = false, comes_back = false,",
+    caughtBy: ['a job to be cancelled does not come back by snooze'],
   },
   {
     name: 'a rescue schedules what it does not know',

@@ -5,7 +5,7 @@
  */
 import { HoldfastError } from '../../../errors.ts'
 import type { CommitRequest, CompletedSettlement, SettleRequest } from '../../store.ts'
-import { NO_CLAIM, readAnswer } from '../cycle.ts'
+import { NO_CLAIM, readRows } from '../cycle.ts'
 import type { Executor } from '../executor.ts'
 import type { Transaction } from '../pg/transaction.ts'
 import { packSettles, readSettled } from '../settles.ts'
@@ -36,8 +36,8 @@ async function settleIn(
 ): Promise<void> {
   const settle: SettleRequest = { token, position, settlement, runMs: runMs(), forget }
   const values = [worker, ...packSettles([settle]), ...NO_CLAIM]
-  const [row] = await tx.query<{ answer: string }>(statements.cycle, values)
-  const [answer] = readSettled([settle], readAnswer(row?.answer ?? '').held, new Set())
+  const { held } = readRows(await tx.query<{ answer: string }>(statements.cycle, values))
+  const [answer] = readSettled([settle], held, new Set())
   if (answer === 'written') return
   throw new HoldfastError(
     'HF_LEASE_LOST',

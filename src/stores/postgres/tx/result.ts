@@ -1,17 +1,15 @@
 /** The one value of a result of one row and one column, whatever a library makes of results. */
-import { HoldfastError } from '../../../errors.ts'
+import { brokenAnswer } from '../../broken-answer.ts'
 
 /** The column by its place: libraries rename columns at will. JSON comes parsed or as text, by what the caller has set. */
 export function onlyJson(result: unknown): unknown {
   const [row] = rowsOf(result)
   const [value] = typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : []
-  if (value === undefined) {
-    throw new HoldfastError('HF_STORE_CONTRACT', 'The transaction answered without the row asked for.', {
-      hint: 'Roll it back. What the library is told to do with results must leave rows with their values.',
-    })
-  }
+  if (value === undefined) throw brokenAnswer('postgres', 'the transaction returned no row', HINT)
   return typeof value === 'string' ? JSON.parse(value) : value
 }
+
+const HINT = 'Roll it back. What the library is told to do with results must leave rows with their values.'
 
 /** A list, or an object that has one. */
 function rowsOf(result: unknown): readonly unknown[] {

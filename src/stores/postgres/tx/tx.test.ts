@@ -25,7 +25,7 @@ describe('the one value of a result', () => {
   test.each<[unknown]>([[undefined], [null], [[]], [{}], [{ rows: [] }], [[{}]], [1], [{ rows: 'x' }]])(
     'is missed in %j',
     (result) => {
-      expect(() => onlyJson(result)).toThrow('The transaction answered without the row asked for.')
+      expect(() => onlyJson(result)).toThrow('the transaction returned no row')
     },
   )
 })

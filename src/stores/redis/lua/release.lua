@@ -1,8 +1,13 @@
--- Gives claimed jobs back, as a function.
+-- Gives claimed jobs back, as functions.
 
--- Makes a job ready again with the rank it had; the attempt does not count. Cancels it instead if that was requested.
+-- Makes a job ready again with the rank it had; the attempt does not count.
+local function stand_again(id, queue, rank)
+  into_ready(queue, head_start_of(redis.call('HGET', JOBS, id)), is_suspect(id), { rank, id })
+end
+
+-- The same, but cancels the job if that was requested.
 local function release(id, queue, rank)
   local reason = redis.call('HGET', CANCELS, id)
   if reason then return finish(id, queue, 'x', rank, 1, ',' .. reason) end
-  into_ready(queue, head_start_of(redis.call('HGET', JOBS, id)), is_suspect(id), { rank, id })
+  stand_again(id, queue, rank)
 end

@@ -44,18 +44,51 @@ local function add_attempt(id, counts, err, record, keep)
   write_past(id, past)
 end
 
--- The type of each kind's value.
-local VALUE_OF = { f = 'nil', c = 'string', r = 'number', s = 'number', l = 'nil', d = 'nil', x = 'string' }
+-- The kinds of a mixed settle, by their letters:
+--   value       the type of its value
+--   needs_error whether it must have an error
+--   comes_back  whether the job would wait for another attempt; if its cancel was requested, it is cancelled instead
+--   counts      whether the attempt counts, for a job that comes back
+--   settle      writes what becomes of the job
+-- No field has a default: a kind that lacks one is unknown. Only mixed settles need the table, so they make it.
+local known_kinds
+local function kinds()
+  if known_kinds then return known_kinds end
+  local function schedule(lease, id, rank, value) into_scheduled(id, lease.queue, now + value) end
+  known_kinds = {
+    f = { value = 'nil', needs_error = false, comes_back = false, counts = false,
+      settle = function(lease, id) erase({ id }) end },
+    c = { value = 'string', needs_error = false, comes_back = false, counts = false,
+      settle = function(lease, id, rank, value) finish(id, lease.queue, 'c', rank, 1, value .. completed_by(lease)) end },
+    r = { value = 'number', needs_error = true, comes_back = true, counts = true, settle = schedule },
+    s = { value = 'number', needs_error = false, comes_back = true, counts = false, settle = schedule },
+    l = { value = 'nil', needs_error = false, comes_back = true, counts = false,
+      settle = function(lease, id, rank) stand_again(id, lease.queue, rank) end },
+    d = { value = 'nil', needs_error = true, comes_back = false, counts = false,
+      settle = function(lease, id, rank) finish(id, lease.queue, 'd', rank, 1, '') end },
+    x = { value = 'string', needs_error = false, comes_back = false, counts = false,
+      settle = function(lease, id, rank, value) finish(id, lease.queue, 'x', rank, 1, ',' .. value) end },
+  }
+  return known_kinds
+end
+
+-- Returns nil for a kind that is unknown.
+local function kind_of(letter)
+  local kind = kinds()[letter]
+  local is_whole = kind and kind.value and kind.settle
+    and kind.needs_error ~= nil and kind.comes_back ~= nil and kind.counts ~= nil
+  return is_whole and kind or nil
+end
 
 -- Decodes one detail of a mixed settle: kind, value, error, record, number of records to keep. Missing parts are false or
 -- left out. Returns nil and the reason if settle_one could not write it.
 local function read_detail(json)
   local is_json, detail = pcall(cjson.decode, json)
-  local expected = is_json and type(detail) == 'table' and VALUE_OF[detail[1]]
-  if not expected then return nil, 'a settlement of an unknown kind' end
-  local kind, value, err, record, keep = detail[1], detail[2] or nil, detail[3] or nil, detail[4] or nil, detail[5]
-  if type(value) ~= expected then return nil, 'a settlement whose value is missing' end
-  if (err or kind == 'r' or kind == 'd') and not is_error(err) then return nil, 'a settlement whose error is missing' end
+  local kind = is_json and type(detail) == 'table' and kind_of(detail[1])
+  if not kind then return nil, 'a settlement of an unknown kind' end
+  local value, err, record, keep = detail[2] or nil, detail[3] or nil, detail[4] or nil, detail[5]
+  if type(value) ~= kind.value then return nil, 'a settlement whose value is missing' end
+  if (err or kind.needs_error) and not is_error(err) then return nil, 'a settlement whose error is missing' end
   if record and (type(record) ~= 'string' or type(keep) ~= 'number') then return nil, 'a settlement with a bad record' end
   return detail
 end
@@ -83,21 +116,15 @@ end
 
 -- `detail` is as read_detail returns it.
 local function settle_one(lease, id, rank, detail)
-  local queue = lease.queue
-  local kind, value, err, record, keep = unpack(detail)
-  if kind == 'f' then return erase({ id }) end
-  local reason = (kind == 'r' or kind == 's') and redis.call('HGET', CANCELS, id)
+  local letter, value, err, record, keep = unpack(detail)
+  local kind = kinds()[letter]
+  local reason = kind.comes_back and redis.call('HGET', CANCELS, id)
   if reason then
     add_attempt(id, false, nil, record, keep)
-    return finish(id, queue, 'x', rank, 1, ',' .. reason)
+    return finish(id, lease.queue, 'x', rank, 1, ',' .. reason)
   end
-  add_attempt(id, kind == 'r', err, record, keep)
-  if kind == 'r' or kind == 's' then into_scheduled(id, queue, now + value)
-  elseif kind == 'l' then release(id, queue, rank)
-  elseif kind == 'd' then finish(id, queue, 'd', rank, 1, '')
-  elseif kind == 'c' then finish(id, queue, 'c', rank, 1, value .. completed_by(lease))
-  elseif kind == 'x' then finish(id, queue, 'x', rank, 1, ',' .. value)
-  else error('HFBROKEN no kind ' .. kind) end
+  add_attempt(id, kind.counts, err, record, keep)
+  kind.settle(lease, id, rank, value)
 end
 
 -- Settles each job by its own detail; `places` tell where in ARGV that is.

@@ -1,20 +1,17 @@
 /** Enqueue: all jobs of a flush or none, once per flush id. */
-import { HoldfastError } from '../../../errors.ts'
 import type { NewJob } from '../../../job/record.ts'
-import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../../store.ts'
+import { checkFlush } from '../../flush.ts'
+import type { EnqueueAnswer, Flush } from '../../store.ts'
 import { parseStored } from './damage.ts'
 import type { Engine } from './engine.ts'
 import { jobColumns, type JobRow } from './rows.ts'
 
-export function enqueue(engine: Engine, { id, jobs }: Flush): readonly EnqueueAnswer[] {
+export function enqueue(engine: Engine, flush: Flush): readonly EnqueueAnswer[] {
+  const { id, jobs } = flush
   const known = engine.db.get<{ answers: string | null }>('flush', id)
   if (known !== undefined)
     return known.answers === null ? jobs.map(insertedAnswer) : parseStored<EnqueueAnswer[]>(known.answers)
-  if (jobs.length > MAX_BATCH)
-    throw new HoldfastError(
-      'HF_STORE_CONTRACT',
-      `The embedded store was given a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed.`,
-    )
+  checkFlush('sqlite', flush)
   const answers = jobs.map((job) => add(engine, job))
   const isPlain = answers.every(({ outcome }) => outcome === 'inserted')
   engine.db.run('rememberFlush', id, engine.now(), isPlain ? null : JSON.stringify(answers))

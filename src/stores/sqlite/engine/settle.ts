@@ -3,6 +3,7 @@ import type { AttemptError } from '../../../job/failure.ts'
 import type { Token, WorkerId } from '../../../job/ids.ts'
 import type { AttemptRecord } from '../../../job/record.ts'
 import { comesBack, type Settlement } from '../../../job/settlement.ts'
+import { byLease } from '../../by-lease.ts'
 import { unknownSettlement } from '../../settle-check.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../../store.ts'
 import type { Ending, Engine } from './engine.ts'
@@ -13,14 +14,14 @@ export function settleAll(
   worker: WorkerId,
   requests: readonly SettleRequest[],
 ): readonly SettleAnswer[] {
-  const leases = new Map<Token, OpenLease | undefined>()
-  const answers = requests.map((request) => {
-    const { token } = request
-    if (!leases.has(token)) leases.set(token, OpenLease.at(engine, token))
-    const lease = leases.get(token)
-    return lease === undefined ? answerWithout(engine, token) : settle(engine, worker, lease, request)
-  })
-  for (const lease of leases.values()) lease?.save()
+  const answers: SettleAnswer[] = requests.map(() => 'lost')
+  for (const { token, places, requests: ofLease } of byLease(requests)) {
+    const lease = OpenLease.at(engine, token)
+    for (const [at, request] of ofLease.entries())
+      answers[places[at] as number] =
+        lease === undefined ? answerWithout(engine, token) : settle(engine, worker, lease, request)
+    lease?.save()
+  }
   return answers
 }
 

@@ -1,7 +1,7 @@
-/** Who is told of wake-ups in this process. */
-import type { WakeUp } from '../store.ts'
+/** Subscribers to a store's wake-ups in this process. */
+import type { WakeUp } from './store.ts'
 
-type Listener = (hint: WakeUp) => void
+export type Listener = (hint: WakeUp) => void
 
 export class Listeners {
   readonly #all = new Set<Listener>()
@@ -15,12 +15,12 @@ export class Listeners {
       try {
         listener(hint)
       } catch {
-        // A hint is best effort, and the step it tells of has happened.
+        // A hint is best effort, and the step that caused it has happened.
       }
     }
   }
 
-  /** Returns how to remove it; that answers whether it was the last one. */
+  /** Returns a function that removes the listener and says whether it was the last one. */
   add(listener: Listener): () => boolean {
     // A wrapper of its own: one function subscribed twice is two subscriptions.
     const own: Listener = (hint) => listener(hint)
