@@ -9,7 +9,6 @@ import type { Registration } from '../core/worker-calls.ts'
 import { isLasting, isRefusal, isStoreFailure } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
 import { Bell } from '../std/bell.ts'
-import { toError } from '../std/text.ts'
 import {
   START_WITHIN_MS,
   type CancelNotice,

@@ -36,8 +36,6 @@ const SESSION = 'src/worker/session.ts'
 const WORKER = 'src/worker/worker.ts'
 const PLAN = 'src/worker/plan.ts'
 const STRANGERS = 'src/worker/strangers.ts'
-const ATTEMPTS = 'src/worker/attempts.ts'
-const STARTS = 'src/worker/starts.ts'
 const SCHEDULES = 'src/stores/memory/schedules.ts'
 const DUE = 'src/scheduler/due.ts'
 
