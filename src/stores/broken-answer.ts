@@ -11,3 +11,12 @@ const HINT =
 export function brokenAnswer(kind: string, what: string, hint: string = HINT): HoldfastError {
   return new HoldfastError('HF_STORE_CONTRACT', `The ${kind} store gave a broken answer: ${what}.`, { hint })
 }
+
+/** JSON as the store wrote it. */
+export function parseAnswer<T>(kind: string, text: string): T {
+  try {
+    return JSON.parse(text) as T
+  } catch {
+    throw brokenAnswer(kind, 'a stored value is not the JSON that was written')
+  }
+}

@@ -2,7 +2,7 @@
 import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
 import type { Clock } from '../../std/clock.ts'
-import { brokenAnswer } from '../broken-answer.ts'
+import { brokenAnswer, parseAnswer } from '../broken-answer.ts'
 import {
   MAX_LOG_LINES,
   type ClaimRequest,
@@ -194,7 +194,7 @@ function readClaim(text: string): Claim {
   return {
     token: Number(token) as Token,
     claimedAt: Number(claimedAt),
-    jobs: JSON.parse(`[${jobs}]`) as PackedJob[],
+    jobs: parseAnswer<PackedJob[]>('postgres', `[${jobs}]`),
     payloads: payloads.split('\x1e'),
   }
 }

@@ -3,7 +3,7 @@ import type { AttemptError } from '../../job/failure.ts'
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
 import type { JobState } from '../../job/states.ts'
-import { brokenAnswer } from '../broken-answer.ts'
+import { brokenAnswer, parseAnswer } from '../broken-answer.ts'
 import { unpackFacts, type Facts, type Past } from './packed-jobs.ts'
 
 export interface RecordRow {
@@ -35,7 +35,7 @@ export interface RecordRow {
 export function recordOf(row: RecordRow): JobRecord {
   const { state, past } = row
   const facts = {
-    ...unpackFacts(JSON.parse(row.facts) as Facts),
+    ...unpackFacts(parseAnswer<Facts>('postgres', row.facts)),
     queue: row.queue,
     payload: there(row.payload ?? row.payload_apart),
     attempt: row.attempt,

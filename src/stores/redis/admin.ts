@@ -2,7 +2,7 @@
 import type { AttemptError } from '../../job/failure.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
-import { brokenAnswer } from '../broken-answer.ts'
+import { brokenAnswer, parseAnswer } from '../broken-answer.ts'
 import { countOutcomes } from '../changes.ts'
 import { mergeGroups } from '../dead-groups.ts'
 import type {
@@ -227,7 +227,7 @@ type GroupRow = readonly [
 ]
 
 function groupOf([count, firstAt, lastAt, newest, queue, name, error]: GroupRow): DeadGroup {
-  const { fingerprint, kind, message } = JSON.parse(error) as AttemptError
+  const { fingerprint, kind, message } = parseAnswer<AttemptError>('redis', error)
   const times = { firstAt: Number(firstAt), lastAt: Number(lastAt) }
   return { queue, name, fingerprint, count, ...times, newest: unpackId(newest), kind, message }
 }

@@ -6,6 +6,7 @@
 import type { AttemptError } from '../../job/failure.ts'
 import type { AttemptRecord, ClaimedJob, Due, JobLogLine, NewJob, Progress } from '../../job/record.ts'
 import type { UniqueClaim } from '../../job/unique.ts'
+import { parseAnswer } from '../broken-answer.ts'
 import { packOptions, unpackOptions, type PackedOptions } from '../job-options.ts'
 import { unpackId } from './ids.ts'
 
@@ -119,10 +120,10 @@ export interface Standing {
 
 export function jobOf({ id, record, past, rank, dueAt, running }: Standing): ClaimedJob {
   const cut = record.indexOf('\n')
-  const head = JSON.parse(record.slice(0, cut)) as Head
+  const head = parseAnswer<Head>('redis', record.slice(0, cut))
   const [createdAt, headStartMs, queue, name, priority, maxAttempts, maxCrashes, , , options = null] = head
   const { group, limits, envelope } = unpackOptions(options)
-  const { a = 0, c = 0 } = past === null ? NO_PAST : (JSON.parse(past) as Past)
+  const { a = 0, c = 0 } = past === null ? NO_PAST : parseAnswer<Past>('redis', past)
   return {
     id: unpackId(id),
     name,
@@ -153,14 +154,15 @@ export interface Told {
 }
 
 export function toldOf(record: string, past: string | null, attempts: string): Told {
-  const [, , , , , , , uniqueKey = null] = JSON.parse(record.slice(0, record.indexOf('\n'))) as Head
-  const { e, l = [], p } = past === null ? NO_PAST : (JSON.parse(past) as Past)
+  const [, , , , , , , uniqueKey = null] = parseAnswer<Head>('redis', record.slice(0, record.indexOf('\n')))
+  const { e, l = [], p } = past === null ? NO_PAST : parseAnswer<Past>('redis', past)
   return {
     uniqueKey,
-    error: e === undefined ? null : (JSON.parse(e) as AttemptError),
-    attempts: attempts === '' ? [] : attempts.split('\n').map((line) => JSON.parse(line) as AttemptRecord),
-    log: l.map((line) => JSON.parse(line) as JobLogLine),
-    progress: p === undefined ? null : (JSON.parse(p) as Progress),
+    error: e === undefined ? null : parseAnswer<AttemptError>('redis', e),
+    attempts:
+      attempts === '' ? [] : attempts.split('\n').map((line) => parseAnswer<AttemptRecord>('redis', line)),
+    log: l.map((line) => parseAnswer<JobLogLine>('redis', line)),
+    progress: p === undefined ? null : parseAnswer<Progress>('redis', p),
   }
 }
 
@@ -173,7 +175,7 @@ export interface CrashFacts {
 }
 
 export function crashFacts(head: string, past: string | null): CrashFacts {
-  const [, , , name, , , maxCrashes] = JSON.parse(head) as Head
-  const { a = 0, c = 0 } = past === null ? NO_PAST : (JSON.parse(past) as Past)
+  const [, , , name, , , maxCrashes] = parseAnswer<Head>('redis', head)
+  const { a = 0, c = 0 } = past === null ? NO_PAST : parseAnswer<Past>('redis', past)
   return { name, maxCrashes, attempt: a + 1, crashes: c }
 }

@@ -11,7 +11,7 @@ import type { Settlement } from '../../job/settlement.ts'
 import { COMPLETED, DEAD, Harness, newJobs } from '../conformance/support.ts'
 import { packId } from './ids.ts'
 
-const hash = (prefix: string, key: string): string => `${prefix}:{${prefix}}:${key}`
+const keyOf = (prefix: string, key: string): string => `${prefix}:{${prefix}}:${key}`
 
 const CASES: readonly (readonly [key: string, settlement: Settlement])[] = [
   ['completed', COMPLETED],
@@ -27,7 +27,7 @@ describe.skipIf(redisMissing() !== '')('a running job that is listed as ended', 
     await harness.enqueue(newJobs(1))
     const [held] = await harness.claimAll(await harness.worker())
     const redis = new Redis(sharedRedis())
-    await redis.zadd(`${prefix}:{${prefix}}:${key}`, 0, packId(held!.job.id))
+    await redis.zadd(keyOf(prefix, key), 0, packId(held!.job.id))
     redis.disconnect()
     await expect(harness.settle(held!, settlement)).rejects.toMatchObject({
       code: 'HF_STORE_CONTRACT',
@@ -45,7 +45,7 @@ describe.skipIf(redisMissing() !== '')('an answer that no script gives', () => {
     const [job] = newJobs(1)
     await harness.enqueue([job!])
     const redis = new Redis(sharedRedis())
-    await redis.hdel(hash(prefix, 'jobs'), packId(job!.id))
+    await redis.hdel(keyOf(prefix, 'jobs'), packId(job!.id))
     redis.disconnect()
     await expect(harness.claim(await harness.worker())).rejects.toMatchObject({
       code: 'HF_STORE_CONTRACT',
@@ -60,11 +60,26 @@ describe.skipIf(redisMissing() !== '')('an answer that no script gives', () => {
     const harness = new Harness(under)
     const { id } = await harness.finished(DEAD)
     const redis = new Redis(sharedRedis())
-    await redis.hdel(hash(prefix, 'past'), packId(id))
+    await redis.hdel(keyOf(prefix, 'past'), packId(id))
     redis.disconnect()
     await expect(harness.record(id)).rejects.toMatchObject({
       code: 'HF_STORE_CONTRACT',
       message: expect.stringContaining('is dead without an error'),
+    })
+    await under.close()
+  })
+
+  test('is noticed: a claimed job whose record is not JSON', async () => {
+    const prefix = freshPrefix()
+    const under = await openRedisStore({ url: sharedRedis(), prefix })
+    const harness = new Harness(under)
+    const { id } = await harness.put()
+    const redis = new Redis(sharedRedis())
+    await redis.hset(keyOf(prefix, 'jobs'), packId(id), 'nonsense\n')
+    redis.disconnect()
+    await expect(harness.claim(await harness.worker())).rejects.toMatchObject({
+      code: 'HF_STORE_CONTRACT',
+      message: expect.stringContaining('not the JSON that was written'),
     })
     await under.close()
   })

@@ -24,5 +24,5 @@ test('packed ids sort as the ids do', () => {
 
 test('what no job can be called is told apart', () => {
   expect(packKnown('nonsense' as JobId)).toBeNull()
-  expect(() => unpackId('not packed')).toThrow('is no job')
+  expect(() => unpackId('not packed')).toThrow('is not a job')
 })

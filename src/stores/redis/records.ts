@@ -1,7 +1,7 @@
 /** What read.lua answers as the records that people and handles see. */
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
-import { brokenAnswer } from '../broken-answer.ts'
+import { brokenAnswer, parseAnswer } from '../broken-answer.ts'
 import { jobOf, toldOf } from './bodies.ts'
 
 export type ReadRow = readonly [
@@ -39,7 +39,7 @@ const UNKNOWN_WORKER = '00000000-0000-0000-0000-000000000000' as WorkerId
 
 export function recordOf(row: ReadRow): JobRecord {
   const [id, record, pastText, end, state, place, token, worker, claimedAt, cancelRequested, lines] = row
-  if (state === 'f') return finishedOf(row, JSON.parse(end) as End)
+  if (state === 'f') return finishedOf(row, parseAnswer<End>('redis', end))
   const past = pastText === '' ? null : pastText
   const told = toldOf(record, past, lines)
   if (state === 'u') {

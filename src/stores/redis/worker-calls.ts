@@ -1,7 +1,7 @@
 /** What workers ask of one shard: each call is one script there. */
 import type { Token, WorkerId } from '../../job/ids.ts'
 import type { ClaimedJob } from '../../job/record.ts'
-import { brokenAnswer } from '../broken-answer.ts'
+import { brokenAnswer, parseAnswer } from '../broken-answer.ts'
 import {
   MAX_LOG_LINES,
   type CycleAnswer,
@@ -91,7 +91,7 @@ export class ShardWorkerCalls implements WorkerCalls {
       cancelled: cancels.map(([token, position, reason]) => ({
         token: tokenOf(token),
         position,
-        reason: JSON.parse(reason) as string | null,
+        reason: parseAnswer<string | null>('redis', reason),
       })),
       paused,
     }
