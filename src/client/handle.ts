@@ -5,6 +5,7 @@ import type { AttemptError } from '../job/failure.ts'
 import type { JobId } from '../job/ids.ts'
 import { attemptsOf, type AttemptRecord, type JobRecord } from '../job/record.ts'
 import { isFinal, type JobState } from '../job/states.ts'
+import { readText } from '../job/text.ts'
 import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
 import { Bell } from '../std/bell.ts'
@@ -102,7 +103,7 @@ class JobHandle<Out> implements Handle<Out> {
   }
 
   async cancel(reason?: string): Promise<CancelResult> {
-    const result = await cancelJob(this.#core, this.id as JobId, reason ?? null)
+    const result = await cancelJob(this.#core, this.id as JobId, readReason(reason))
     if (result === 'missing') throw this.#notFound()
     return result
   }
@@ -124,6 +125,14 @@ class JobHandle<Out> implements Handle<Out> {
   #notFound(): HoldfastError {
     return new HoldfastError('HF_JOB_NOT_FOUND', `Job "${this.#name}" ${this.id} is not in the store.`)
   }
+}
+
+const MAX_REASON_CHARS = 4_000
+
+function readReason(reason: unknown): string | null {
+  return reason === undefined || reason === null || reason === ''
+    ? null
+    : readText(reason, 'reason', MAX_REASON_CHARS)
 }
 
 /**

@@ -23,6 +23,7 @@ import {
 } from '../store.ts'
 import { refuseTransaction } from '../no-transactions.ts'
 import { checkSettles } from '../settle-check.ts'
+import { checkJobs } from '../write-check.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 
@@ -47,6 +48,7 @@ export function enqueue(state: MemoryState, flush: Flush): readonly EnqueueAnswe
 function refuse(state: MemoryState, { jobs }: Flush): void {
   if (jobs.length > MAX_BATCH)
     throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+  checkJobs(jobs)
   const known = jobs.find((job) => state.shelves.jobs.has(job.id))
   if (known !== undefined) throw broken(`a new job with the id ${known.id}, which exists already`)
 }

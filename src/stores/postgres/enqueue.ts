@@ -3,6 +3,7 @@ import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
+import { checkJobs } from '../write-check.ts'
 import type { Queryable, Statement } from './executor.ts'
 import { intArray, textArray, uuidArray } from './literals.ts'
 import { factsOf, holdNumber } from './packed-jobs.ts'
@@ -34,6 +35,7 @@ export interface PackedFlush {
 export function packFlush(statements: Statements, { id, jobs }: Flush): PackedFlush {
   if (jobs.length > MAX_BATCH)
     throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
+  checkJobs(jobs)
   return jobs.some((job) => job.unique !== null)
     ? { statement: statements.enqueueUnique, values: [id, `[${jobs.map(keyedJob).join(',')}]`] }
     : { statement: statements.enqueue, values: [id, ...columns(jobs)] }

@@ -3,6 +3,7 @@ import { HoldfastError } from '../../errors.ts'
 import type { JobId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../store.ts'
+import { checkJobs } from '../write-check.ts'
 import { dueText, headStartOf, holdOf, tailOf } from './bodies.ts'
 import type { RedisValue } from './driver.ts'
 import { PACKED_CHARS, packId, unpackId } from './ids.ts'
@@ -28,6 +29,7 @@ export async function enqueue(
   if (jobs.length > MAX_BATCH)
     throw broken(`a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
   if (jobs.length === 0) return []
+  checkJobs(jobs)
   const answers = await senders.once(id, (sender, seq) => send(run, shards, jobs, [sender, seq]))
   return answers ?? jobs.map(insertedAnswer)
 }

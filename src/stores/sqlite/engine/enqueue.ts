@@ -2,6 +2,7 @@
 import { HoldfastError } from '../../../errors.ts'
 import type { NewJob } from '../../../job/record.ts'
 import { MAX_BATCH, type EnqueueAnswer, type Flush } from '../../store.ts'
+import { checkJobs } from '../../write-check.ts'
 import { parseStored } from './damage.ts'
 import type { Engine } from './engine.ts'
 import { jobColumns, type JobRow } from './rows.ts'
@@ -15,6 +16,7 @@ export function enqueue(engine: Engine, { id, jobs }: Flush): readonly EnqueueAn
       'HF_STORE_CONTRACT',
       `The embedded store was given a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed.`,
     )
+  checkJobs(jobs)
   const answers = jobs.map((job) => add(engine, job))
   const isPlain = answers.every(({ outcome }) => outcome === 'inserted')
   engine.db.run('rememberFlush', id, engine.now(), isPlain ? null : JSON.stringify(answers))

@@ -2,6 +2,7 @@
 import type { WorkerId } from '../../../job/ids.ts'
 import type { FinalState } from '../../../job/states.ts'
 import { FLUSH_MEMORY_MS, MAX_BATCH, type Retention } from '../../store.ts'
+import { checkDuration } from '../../write-check.ts'
 import { checkEnded, damaged } from './damage.ts'
 import type { Engine } from './engine.ts'
 import { isGone, rescueGone } from './rescue.ts'
@@ -64,6 +65,7 @@ export function lead(engine: Engine, candidate: WorkerId, ttlMs: number): boolea
     engine.db.run('resign', candidate)
     return false
   }
+  checkDuration('The term of a leader', ttlMs)
   const { own } = engine.processes
   const now = engine.now()
   const leader = engine.db.get<{ id: WorkerId; process: string | null }>('leader')
