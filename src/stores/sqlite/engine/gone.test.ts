@@ -33,9 +33,10 @@ describe('a process that is gone', () => {
   test('has its jobs told of again if the rescue that told of them was rolled back', () => {
     const worker = world.busyWorker('one')
     world.gone.add('one')
-    let fails = false
+    let [fails, isWriting] = [false, false]
     const exec = (sql: string): void => {
-      if (fails && sql === 'commit') throw new Error('disk I/O error')
+      if (fails && isWriting && sql === 'commit') throw new Error('disk I/O error')
+      isWriting = sql === 'begin immediate'
       world.database.exec(sql)
     }
     const ask = world.as('two', {
