@@ -40,6 +40,11 @@ select id, seq from holdfast_job where seq = ?;
 select name from holdfast_queue
 where paused = 0 and exists (select 1 from holdfast_ready as ready where ready.queue = name);
 
+-- name: countedJobs
+-- How many jobs there are, and how many were counted as they moved.
+select (select count(*) from holdfast_job) as jobs,
+  (select coalesce(sum(scheduled + ready + running + completed + dead + cancelled), 0) from holdfast_queue) as counted;
+
 -- name: dataVersion
 -- Changes whenever another connection has committed.
 pragma data_version;
