@@ -20,10 +20,12 @@ export class StepWorld {
   readonly database: Database = new DatabaseSync(':memory:')
   /** Identities of processes. */
   readonly gone = new Set<string>()
+  ownsFile = true
   nowMs = Date.UTC(2030, 0, 1)
   monotonicMs = 0
 
   constructor() {
+    this.database.exec('pragma auto_vacuum = incremental')
     this.database.exec(tables)
   }
 
@@ -34,7 +36,7 @@ export class StepWorld {
 
   /** The store as the process of that identity sees it; null if it is unknown. */
   as(own: string | null, database = this.database): Ask {
-    const runner = new Runner({ database, engine: this.engine(own, database), lockHolder: () => null })
+    const runner = new Runner({ database, engine: this.#engine(own, database), lockHolder: () => null })
     return (name, ...args) => {
       const [, outcome] = runner.run([{ name, args }]).outcomes[0] ?? []
       if (outcome === undefined || 'error' in outcome)
@@ -43,12 +45,13 @@ export class StepWorld {
     }
   }
 
-  engine(own: string | null, database = this.database): Engine {
+  #engine(own: string | null, database: Database): Engine {
     return new Engine({
       db: new Db(database, statements),
       clock: { now: () => this.nowMs, monotonicMs: () => this.monotonicMs },
       random: systemRandom,
       processes: { own, isGone: (process) => this.gone.has(process) },
+      ownsFile: this.ownsFile,
     })
   }
 

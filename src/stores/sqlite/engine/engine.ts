@@ -30,6 +30,8 @@ export interface EngineParts {
   readonly clock: EngineClock
   readonly random: Random
   readonly processes: Processes
+  /** Whether the file is ours, so that we make it smaller. @default false */
+  readonly ownsFile?: boolean
 }
 
 /** More than a clock that is being corrected gains between two steps. */
@@ -58,6 +60,7 @@ export class Engine {
   readonly db: Db
   readonly random: Random
   readonly processes: Processes
+  readonly ownsFile: boolean
   readonly #clock: EngineClock
   /** Changes of this transaction that are not written yet. */
   readonly #counts = new Map<string, Counts>()
@@ -73,10 +76,11 @@ export class Engine {
   #aheadMs = NaN
   #jumpedAtMs = -Infinity
 
-  constructor({ db, clock, random, processes }: EngineParts) {
+  constructor({ db, clock, random, processes, ownsFile = false }: EngineParts) {
     this.db = db
     this.random = random
     this.processes = processes
+    this.ownsFile = ownsFile
     this.#clock = clock
     // A machine that sleeps before the first step has slept, too.
     this.begin()

@@ -79,6 +79,7 @@ export class StoreService {
       clock: data.clock === null ? systemClock : new SharedClock(data.clock),
       random: systemRandom,
       processes: { own: ownProcess(), isGone: isProcessGone },
+      ownsFile: true,
     })
     this.#runner = new Runner({
       database,
