@@ -1,9 +1,15 @@
+import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { currentNode, currentNodeMissing } from '../../test/support/current-node.ts'
 import { fakeIo } from '../../test/support/fake-io.ts'
+import { root } from '../../test/support/tree.ts'
 import { holdfast } from '../holdfast.ts'
+import { withoutSqliteWarning } from '../stores/sqlite/backup.ts'
+import { loadDriver } from '../stores/sqlite/driver.ts'
 import { sqliteStore } from '../stores/sqlite/index.ts'
 import { run } from './program.ts'
 
@@ -54,6 +60,79 @@ describe('holdfast backup', () => {
     expect(readdirSync(folder).sort()).toEqual(['store', 'there.db'])
     expect(statSync(join(folder, 'there.db')).size).toBe(8)
   })
+
+  test('refuses a database that was emptied', async () => {
+    const directory = join(folder, 'store')
+    const hf = open(directory)
+    await hf.queues()
+    await hf.close()
+    writeFileSync(join(directory, 'holdfast.db'), '')
+    const refused = await backup(join(folder, 'copy.db'), '--store', `file:${directory}`)
+    expect(refused).toEqual({ code: 5, err: expect.stringContaining('HF_STORE_DAMAGED') })
+    expect(readdirSync(folder)).toEqual(['store'])
+  })
+
+  test.each([
+    ['the body of a job', 'update holdfast_job set payload = \'"other"\''],
+    ['the end of a job', "update holdfast_ended set reason = 'other'"],
+    ['a job that is gone', 'delete from holdfast_job where seq = 1'],
+    ['a job that is nowhere', 'delete from holdfast_ready'],
+  ])('checks what it has copied: %s', async (_, damage) => {
+    const directory = join(folder, 'store')
+    const hf = open(directory)
+    const job = hf.job({ name: 'greet', run: () => 'hello' })
+    await (await job.enqueue()).cancel('not needed')
+    await job.enqueue()
+    await hf.close()
+    const { DatabaseSync } = await loadDriver()
+    const database = new DatabaseSync(join(directory, 'holdfast.db'))
+    database.exec(damage)
+    database.close()
+    const refused = await backup(join(folder, 'copy.db'), '--store', `file:${directory}`)
+    expect(refused).toEqual({ code: 5, err: expect.stringContaining('HF_STORE_DAMAGED') })
+    expect(readdirSync(folder)).toEqual(['store'])
+  })
+
+  test('keeps the warning that node:sqlite is new to itself, and no other', async () => {
+    const heard: string[] = []
+    const emit = process.emitWarning
+    process.emitWarning = (warning: string | Error) => void heard.push(String(warning))
+    try {
+      await withoutSqliteWarning(async () => {
+        // As Node 22 and 24.0 do while they load it.
+        process.emitWarning(
+          'SQLite is an experimental feature and might change at any time',
+          'ExperimentalWarning',
+        )
+        process.emitWarning('Something else is', 'ExperimentalWarning')
+        process.emitWarning('SQLite is old', 'DeprecationWarning')
+      })
+      process.emitWarning('afterwards')
+    } finally {
+      process.emitWarning = emit
+    }
+    expect(heard).toEqual(['Something else is', 'SQLite is old', 'afterwards'])
+  })
+
+  test.skipIf(currentNode === undefined)(
+    `prints nothing else on a current Node${currentNodeMissing}`,
+    async () => {
+      const directory = join(folder, 'store')
+      const hf = open(directory)
+      await hf.queues()
+      await hf.close()
+      const args = [
+        `${root}src/cli/bin.ts`,
+        'backup',
+        join(folder, 'copy.db'),
+        '--store',
+        `file:${directory}`,
+      ]
+      const { stdout, stderr } = await promisify(execFile)(currentNode ?? '', args, { cwd: root, env: {} })
+      expect(stdout).toBe('')
+      expect(stderr).toMatch(/^Copied .*\n$/)
+    },
+  )
 
   test('refuses a store on a server', async () => {
     const refused = await backup(join(folder, 'copy.db'), '--store', 'postgres://localhost/app')

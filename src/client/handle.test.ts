@@ -4,6 +4,28 @@ import type { JobUpdate } from './handle.ts'
 import { Fatal } from '../errors.ts'
 import { alone, busy, deferred, letPromisesRun, refused, thrownBy } from '../../test/support/virtual.ts'
 
+describe('a cancel', () => {
+  test.each(['a\0b', 'a\ud83d', 'x'.repeat(4_001), 7 as unknown as string])(
+    'refuses a reason that no store can hold, and leaves the job alone: %j',
+    async (reason) => {
+      const { hf, world } = alone()
+      const handle = await hf.job({ name: 'job', run: () => undefined }).enqueue()
+      expect(await world.run(thrownBy(handle.cancel(reason)))).toMatchObject({
+        code: 'HF_BAD_OPTION',
+        message: expect.stringMatching(/^reason must be a text/),
+      })
+      expect(await handle.state()).toBe('ready')
+    },
+  )
+
+  test('with an empty reason has none', async () => {
+    const { hf } = alone()
+    const handle = await hf.job({ name: 'job', run: () => undefined }).enqueue()
+    expect(await handle.cancel('')).toBe('cancelled')
+    expect(await handle.read()).toMatchObject({ reason: null })
+  })
+})
+
 describe("a handle's result", () => {
   test('is what the handler returned, as JSON keeps it', async () => {
     const { hf, world } = alone()

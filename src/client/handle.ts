@@ -6,6 +6,7 @@ import type { JobId } from '../job/ids.ts'
 import { jobNotFound } from '../job/not-found.ts'
 import { attemptsOf, type AttemptRecord, type JobRecord } from '../job/record.ts'
 import { isFinal, type JobState } from '../job/states.ts'
+import { readText } from '../job/text.ts'
 import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
 import { nextPause, type Backoff } from '../std/backoff.ts'
@@ -103,7 +104,7 @@ class JobHandle<Out> implements Handle<Out> {
   }
 
   async cancel(reason?: string): Promise<CancelResult> {
-    const result = await cancelJob(this.#core, this.id as JobId, reason ?? null)
+    const result = await cancelJob(this.#core, this.id as JobId, readReason(reason))
     if (result === 'missing') throw jobNotFound(this.id, this.#name)
     return result
   }
@@ -121,6 +122,14 @@ class JobHandle<Out> implements Handle<Out> {
   #changes(signal: AbortSignal | undefined, deadlineMs: number): AsyncGenerator<JobRecord> {
     return changes(this.#core, this.id, () => this.read(), signal, deadlineMs)
   }
+}
+
+const MAX_REASON_CHARS = 4_000
+
+function readReason(reason: unknown): string | null {
+  return reason === undefined || reason === null || reason === ''
+    ? null
+    : readText(reason, 'reason', MAX_REASON_CHARS)
 }
 
 /**

@@ -8,6 +8,7 @@ import type { JobId } from './ids.ts'
 import { headStartMs, readPriority, type Priority } from './rank.ts'
 import type { Due, Envelope, NewJob } from './record.ts'
 import { resolveRetry, type RetryOptions } from './retry.ts'
+import { readText } from './text.ts'
 import { readUnique, type Unique } from './unique.ts'
 
 export interface NewJobOptions<Q extends string = string> {
@@ -220,12 +221,6 @@ function readMetadata(
     throw bad(`metadata cannot be stored: ${error.path} ${error.problem}.`)
   }
   return metadata
-}
-
-function readText(value: unknown, option: string, maxChars: number): string {
-  const fits = typeof value === 'string' && value !== '' && value.length <= maxChars
-  if (fits && !value.includes('\0') && value.isWellFormed()) return value
-  throw bad(`${option} must be a text of 1 to ${maxChars} characters without NUL bytes or broken characters.`)
 }
 
 function bad(message: string, hint?: string): HoldfastError {

@@ -134,6 +134,11 @@ describe("a job's rank", () => {
 })
 
 describe('an aging', () => {
+  test('is at most what nine levels can be stored of, and no longer', () => {
+    expect(headStartMs(9, readAgingMs(1e14, 'aging'))).toBe(9e14)
+    expect(() => readAgingMs(4.32e15 / 2, 'aging')).toThrow('too long')
+  })
+
   test.each<[unknown]>([[0], [-1], ['0s'], ['5 minutes'], ['STRICT'], [Number.NaN], [null]])(
     'cannot be %o',
     (aging) => {

@@ -17,6 +17,9 @@ export type Aging = Duration | 'strict'
 
 export const DEFAULT_AGING_MS = 60_000
 const STRICT_AGING_MS = 10 * 365 * 86_400_000
+const MAX_AGING_MS = 1e14
+/** 28,000 years: every store can order jobs by it, see `stores/write-check.ts`. */
+export const LONGEST_HEAD_START_MS = 9 * MAX_AGING_MS
 
 export function readPriority(value: unknown): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 9) return value
@@ -30,7 +33,12 @@ export function readPriority(value: unknown): number {
 
 export function readAgingMs(value: Aging | undefined, option: string): number {
   if (value === undefined) return DEFAULT_AGING_MS
-  return value === 'strict' ? STRICT_AGING_MS : readDuration(value, option)
+  if (value === 'strict') return STRICT_AGING_MS
+  const ms = readDuration(value, option)
+  if (ms <= MAX_AGING_MS) return ms
+  throw new HoldfastError('HF_BAD_OPTION', `${option} is ${show(value)}, which is too long.`, {
+    hint: "Use 'strict' if a higher priority should always go first.",
+  })
 }
 
 export function headStartMs(priority: number, agingMs: number): number {

@@ -23,12 +23,6 @@ export interface EnqueueAnswer {
   readonly outcome: 'inserted' | 'duplicate' | 'replaced' | 'rescheduled'
 }
 
-/** Call it before anything is written: a flush happens as a whole or not at all. */
-export function checkFlush(kind: string, { jobs }: Pick<Flush, 'jobs'>): void {
-  if (jobs.length > MAX_BATCH)
-    throw badFlush(kind, `a flush of ${jobs.length} jobs; at most ${MAX_BATCH} are allowed`)
-}
-
 /** The error for a flush that breaks the contract. `what` completes "The … store was given". */
 export function badFlush(kind: string, what: string): HoldfastError {
   return new HoldfastError('HF_STORE_CONTRACT', `The ${kind} store was given ${what}.`, {

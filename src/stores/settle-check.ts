@@ -2,6 +2,7 @@
 import { HoldfastError } from '../errors.ts'
 import { SETTLEMENT_TYPES, type Settlement } from '../job/settlement.ts'
 import type { SettleRequest } from './store.ts'
+import { checkText } from './write-check.ts'
 
 /** For the `default` of a switch over all kinds. */
 export function unknownSettlement(settlement: never): never {
@@ -35,6 +36,7 @@ export function checkSettles(settles: readonly SettleRequest[]): void {
     const delayMs = delayOf(settlement)
     if (!Number.isFinite(runMs)) throw notANumber('runMs', runMs)
     if (!Number.isFinite(delayMs)) throw notANumber('delayMs', delayMs)
+    if (settlement.type === 'cancelled') checkText('The reason of a cancel', settlement.reason)
   }
 }
 

@@ -52,6 +52,7 @@ import { Harness } from './support.ts'
 import type { StoreUnderTest } from './subject.ts'
 import { uniqueConflictsTopic } from './unique-conflicts.ts'
 import { uniqueHoldsTopic } from './unique-holds.ts'
+import { valuesTopic } from './values.ts'
 
 export { withoutTransactions } from './commit.ts'
 export type { Runner } from './suite.ts'
@@ -92,6 +93,7 @@ const TOPICS: readonly Topic[] = [
   notesTopic,
   leaderTopic,
   reportsTopic,
+  valuesTopic,
   subscribeTopic,
   closingTopic,
 ]

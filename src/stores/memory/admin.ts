@@ -16,6 +16,7 @@ import type {
   QueueStatus,
 } from '../store.ts'
 import { checkCursor } from '../cursor.ts'
+import { checkChange, checkText } from '../write-check.ts'
 import { compareIds, recordOf, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 import type { Guard } from './upkeep.ts'
@@ -31,6 +32,7 @@ export function memoryAdmin(state: MemoryState, step: Guard): Admin {
     queues: () => step(() => [...state.shelves.queues.keys()].sort().map((name) => statusOf(state, name))),
     setPaused: (queue, paused) =>
       step(() => {
+        checkText('The name of a queue', queue)
         state.shelves.queue(queue).paused = paused
         state.hint({ type: paused ? 'paused' : 'ready', queue })
       }),
@@ -140,6 +142,7 @@ function change(
   limit: number,
   after: JobId | null,
 ): ChangeAnswer {
+  checkChange(wanted)
   const { chosen, ...page } = pageOf(state, { filter, order: 'up', after, limit })
   return { outcomes: countOutcomes(chosen.map((entry) => apply(state, entry, wanted))), ...page }
 }

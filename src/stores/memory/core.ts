@@ -19,7 +19,8 @@ import {
   type SettleAnswer,
   type SettleRequest,
 } from '../store.ts'
-import { badFlush, checkFlush } from '../flush.ts'
+import { badFlush } from '../flush.ts'
+import { checkFlush } from '../write-check.ts'
 import { refuseTransaction } from '../no-transactions.ts'
 import { checkSettles } from '../settle-check.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'

@@ -1,5 +1,6 @@
 /** Notes in memory. */
 import type { Notes } from '../store.ts'
+import { checkNote } from '../write-check.ts'
 import type { MemoryState } from './state.ts'
 import type { Guard } from './upkeep.ts'
 
@@ -23,6 +24,7 @@ export function memoryNotes(state: MemoryState, step: Guard): Notes {
   return {
     put: (kind, id, text, ttlMs) =>
       step(() => {
+        checkNote(kind, id, text, ttlMs)
         if (text === null) return notesOf(kind).delete(id)
         const untilMs = ttlMs === null ? Infinity : state.now() + ttlMs
         notesOf(kind).set(id, { text, untilMs })

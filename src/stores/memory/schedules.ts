@@ -1,5 +1,6 @@
 /** Schedules in memory. A tick's job is written in the same step that moves the schedule on. */
 import type { StoredSchedule, Schedules } from '../store.ts'
+import { checkJobs, checkSchedule } from '../write-check.ts'
 import { enqueue } from './core.ts'
 import type { MemoryState } from './state.ts'
 import type { Guard } from './upkeep.ts'
@@ -10,6 +11,7 @@ export function memorySchedules(state: MemoryState, step: Guard): Schedules {
   return {
     put: (id, schedule) =>
       step(() => {
+        checkSchedule(id, schedule)
         if (schedule === null) return schedules.delete(id)
         const { spec, nextTick } = schedule
         schedules.set(id, { id, spec, nextTick, lastTick: schedules.get(id)?.lastTick ?? null })
@@ -21,6 +23,7 @@ export function memorySchedules(state: MemoryState, step: Guard): Schedules {
         const schedule = schedules.get(id)
         if (schedule === undefined) return 'missing'
         if (isFired(schedule, tick, state.now())) return 'already'
+        checkJobs([job])
         schedules.set(id, { ...schedule, lastTick: tick, nextTick })
         // The job's own id serves as the flush id, because this step happens only once.
         enqueue(state, { id: job.id as string as FlushId, jobs: [job] })

@@ -2,6 +2,7 @@
 import type { JobId } from '../../job/ids.ts'
 import { isUuid } from '../../std/ids.ts'
 import { checkCursor } from '../cursor.ts'
+import { checkChange, checkText } from '../write-check.ts'
 import { groupOf, mergeGroups } from '../dead-groups.ts'
 import type {
   Admin,
@@ -48,6 +49,7 @@ export function sqlAdmin(executor: Executor, statements: Statements): Admin {
       return (await executor.query<QueueRow>(statements.queues, [])).map(statusOf)
     },
     async setPaused(queue, paused) {
+      checkText('The name of a queue', queue)
       await executor.query(statements.setPaused, [queue, paused])
     },
     change: (filter, wanted, limit, after) => change(parts, { filter, limit, after }, wanted),
@@ -107,6 +109,7 @@ interface Chosen {
 }
 
 async function change(parts: ScanParts, request: ChangeRequest, wanted: JobChange): Promise<ChangeAnswer> {
+  checkChange(wanted)
   const { ids, next, looked } = await choose(parts, request, wanted)
   if (ids.length === 0) return { outcomes: {}, next, looked: looked ?? 0 }
   const { states } = request.filter

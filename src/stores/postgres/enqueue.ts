@@ -1,7 +1,8 @@
 /** Enqueues: a flush is one statement, whichever connection or transaction it goes through. */
 import type { JobId } from '../../job/ids.ts'
 import type { NewJob } from '../../job/record.ts'
-import { badFlush, checkFlush } from '../flush.ts'
+import { badFlush } from '../flush.ts'
+import { checkFlush } from '../write-check.ts'
 import type { EnqueueAnswer, Flush } from '../store.ts'
 import type { Queryable, Statement } from './executor.ts'
 import { intArray, textArray, uuidArray } from './literals.ts'

@@ -1,6 +1,7 @@
 /** Schedules in SQL. */
 import { brokenAnswer } from '../broken-answer.ts'
 import type { Schedules } from '../store.ts'
+import { checkJobs, checkSchedule } from '../write-check.ts'
 import { keyedJob } from './enqueue.ts'
 import type { Executor } from './executor.ts'
 import type { Statements } from './statements.ts'
@@ -17,6 +18,7 @@ interface ScheduleRow {
 export function sqlSchedules(executor: Executor, statements: Statements): Schedules {
   return {
     async put(id, schedule) {
+      checkSchedule(id, schedule)
       if (schedule === null) return (await executor.query(statements.removeSchedule, [id])).length > 0
       await executor.query(statements.putSchedule, [id, schedule.spec, schedule.nextTick])
       return true
@@ -31,6 +33,7 @@ export function sqlSchedules(executor: Executor, statements: Statements): Schedu
       return { now: first.now, schedules }
     },
     async fire(id, tick, nextTick, job) {
+      checkJobs([job])
       const values = [id, tick, nextTick, keyedJob(job)]
       const [row] = await executor.query<{ outcome: 'fired' | 'already' | 'missing' }>(
         statements.fire,

@@ -21,6 +21,7 @@ import type {
 } from '../store.ts'
 import { dueText } from './bodies.ts'
 import { matches } from '../job-filter.ts'
+import { checkChange, checkText } from '../write-check.ts'
 import { filterText } from './filters.ts'
 import { packKnown, unpackId, type PackedId } from './ids.ts'
 import { byShard, Finder, readFound, type Found } from './listing.ts'
@@ -66,6 +67,7 @@ export function redisAdmin(parts: AdminParts): Admin {
     list: (query) => list(parts, query),
     queues: () => queues(run, shards),
     async setPaused(queue, paused) {
+      checkText('The name of a queue', queue)
       await shards.know([queue])
       await run(shards.of(queue), 'pause', [queue, paused ? 1 : 0])
     },
@@ -115,6 +117,7 @@ interface PageRequest {
 }
 
 async function change(parts: AdminParts, request: PageRequest, wanted: JobChange): Promise<ChangeAnswer> {
+  checkChange(wanted)
   const { filter, limit, after } = request
   const named = namedIn(request)
   if (named !== null) return changeNamed(parts, filter, named, wanted)

@@ -1,11 +1,13 @@
 /** Notes, in the control shard. */
 import type { Note, Notes } from '../store.ts'
+import { checkNote } from '../write-check.ts'
 import type { Run } from './run.ts'
 import type { Shards } from './shards.ts'
 
 export function redisNotes(run: Run, { control }: Shards): Notes {
   return {
     async put(kind, id, text, ttlMs) {
+      checkNote(kind, id, text, ttlMs)
       const args = text === null ? [kind, id] : [kind, id, text, ttlMs === null ? '' : Math.round(ttlMs)]
       return (await run<number>(control, 'put_note', args)) === 1
     },

@@ -3,6 +3,7 @@
  * schedule and the job's queue are in different shards: see `cluster/outbox.ts`.
  */
 import type { Schedules, StoredSchedule } from '../store.ts'
+import { checkJobs, checkSchedule } from '../write-check.ts'
 import { keyedJob, refusalOf } from './enqueue.ts'
 import type { Run } from './run.ts'
 import type { Shards } from './shards.ts'
@@ -12,6 +13,7 @@ type Fire = Schedules['fire']
 export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Schedules {
   return {
     async put(id, schedule) {
+      checkSchedule(id, schedule)
       const args = schedule === null ? [id] : [id, schedule.nextTick ?? '', schedule.spec]
       return (await run<number>(control, 'put_schedule', args)) === 1
     },
@@ -19,7 +21,10 @@ export function redisSchedules(run: Run, { control }: Shards, fire: Fire): Sched
       const [now, flat] = await run<[now: string, flat: string[]]>(control, 'list_schedules', [])
       return { now: Number(now), schedules: readAll(flat) }
     },
-    fire,
+    async fire(id, tick, nextTick, job) {
+      checkJobs([job])
+      return fire(id, tick, nextTick, job)
+    },
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * A closed store whose database file was damaged: cut off somewhere, or with flipped bits. Whoever opens it and reads all
- * jobs gets each as it was, or an error that says so.
+ * A closed store whose database file was damaged, or the log of a killed one: cut off somewhere, or with flipped bits.
+ * Whoever opens it and reads all jobs gets each as it was, or an error that says so. A log that ends too soon is believed.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,6 +21,8 @@ const PAGE_BYTES = 4_096
 
 const folder = folderForStores()
 let whole: Buffer
+/** Of a process that was killed before a checkpoint: all is in the log. */
+let killed: { readonly database: Buffer; readonly wal: Buffer }
 let jobs: readonly JobRecord[]
 
 /** Small ones, and some that fill pages of their own. */
@@ -46,7 +48,8 @@ function fillStore(directory: string): void {
   const worker = newWorkerId()
   withCalls(directory, (ask) => {
     const made = Array.from({ length: JOBS }, (_, nth) => makeJob(nth))
-    ask('enqueue', { id: newFlushId(), jobs: made })
+    // Many transactions, and yet no checkpoint.
+    for (let at = 0; at < JOBS; at += 5) ask('enqueue', { id: newFlushId(), jobs: made.slice(at, at + 5) })
     ask('register', worker, 3_600_000, null)
     const claim = { queue: made[0]?.queue ?? '', limit: 100, suspects: true }
     const { leases } = ask('cycle', { worker, settle: [], claim })
@@ -66,26 +69,31 @@ function fillStore(directory: string): void {
     ask('cycle', { worker, settle, claim: null, reports: [report] })
     for (const { id } of made.slice(-10))
       ask('change', { ids: [id] }, { type: 'cancel', reason: 'not needed' }, 1, null)
+    const read = (name: string): Buffer => readFileSync(join(directory, name))
+    killed = { database: read('holdfast.db'), wal: read('holdfast.db-wal') }
   })
 }
 
 interface Damage {
   readonly what: string
   readonly bytes: Buffer
+  /** The first flipped bit; null if it was cut off. */
+  readonly first: number | null
 }
 
-function damage(random: Random): Damage {
+function damage(random: Random, whole: Buffer): Damage {
   const below = (limit: number): number => Math.floor(random.float() * limit)
   if (random.float() < 0.25) {
     const anywhere = below(whole.length)
     const size = random.float() < 0.5 ? anywhere : anywhere - (anywhere % PAGE_BYTES)
-    return { what: `cut off at ${size}`, bytes: whole.subarray(0, size) }
+    return { what: `cut off at ${size}`, bytes: whole.subarray(0, size), first: null }
   }
   const bytes = Buffer.from(whole)
   const places = Array.from({ length: 1 + below(3) }, () => [below(whole.length), below(8)] as const)
   for (const [at, bit] of places) bytes[at] = (bytes[at] ?? 0) ^ (1 << bit)
   const told = places.map(([at, bit]) => `${at}.${bit} on page ${Math.floor(at / PAGE_BYTES) + 1}`)
-  return { what: `bits flipped at ${told.join(', ')}`, bytes }
+  const first = Math.min(...places.map(([at]) => at))
+  return { what: `bits flipped at ${told.join(', ')}`, bytes, first }
 }
 
 /** What the reader was told; null if all is there and as it was. */
@@ -122,7 +130,7 @@ describe('a damaged database file', () => {
     const codes = new Map<string, number>()
     for (let nth = 0; nth < DAMAGES; nth++) {
       const directory = join(folder, `damaged-${nth}`)
-      const { what, bytes } = damage(random)
+      const { what, bytes } = damage(random, whole)
       writeStore(directory, { database: bytes })
       const code = errorOf(directory, what)?.code ?? 'nothing lost'
       codes.set(code, (codes.get(code) ?? 0) + 1)
@@ -137,5 +145,50 @@ describe('a damaged database file', () => {
     writeStore(directory, { database: Buffer.alloc(0) })
     if (how === 'removed') rmSync(join(directory, 'holdfast.db'))
     expect(errorOf(directory, how)).toMatchObject({ code: 'HF_STORE_DAMAGED' })
+  })
+})
+
+describe('a damaged log of a killed process', () => {
+  const HEADER = 32
+  const FRAME = 24 + PAGE_BYTES
+
+  /** Where the last `count` transactions begin: there, damage can look like a write that was torn. */
+  function startOfLast(count: number): number {
+    const { wal } = killed
+    const starts = Array.from({ length: (wal.length - HEADER) / FRAME }, (_, nth) => HEADER + nth * FRAME)
+    const ends = starts.filter((at) => wal.readUInt32BE(at + 4) > 0).map((at) => at + FRAME)
+    return ends.at(-1 - count) ?? 0
+  }
+
+  test('is as it was without damage', () => {
+    const directory = join(folder, 'killed')
+    writeStore(directory, killed)
+    expect(readJobs(directory)).toEqual(jobs)
+  })
+
+  test('is noticed, unless the log merely ends too soon', async ({ annotate }) => {
+    const random = seededRandom(SEED)
+    const doubtful = startOfLast(4)
+    const codes = new Map<string, number>()
+    const ids = new Set(jobs.map(({ id }) => id))
+    for (let nth = 0; nth < DAMAGES; nth++) {
+      const directory = join(folder, `log-${nth}`)
+      const { what, bytes, first } = damage(random, killed.wal)
+      writeStore(directory, { database: killed.database, wal: bytes })
+      if (first !== null && first < doubtful)
+        expect(errorOf(directory, what)?.code, what).toBe('HF_STORE_DAMAGED')
+      else {
+        const found = readJobs(directory)
+        expect(
+          found.every(({ id }) => ids.has(id)),
+          what,
+        ).toBe(true)
+      }
+      const kind = first === null ? 'cut off' : first < doubtful ? 'noticed' : 'in the last transactions'
+      codes.set(kind, (codes.get(kind) ?? 0) + 1)
+      rmSync(directory, { recursive: true })
+    }
+    await annotate([...codes].map(([code, times]) => `${code}: ${times}`).join(', '))
+    expect(codes.get('noticed')).toBeGreaterThan(DAMAGES / 2)
   })
 })

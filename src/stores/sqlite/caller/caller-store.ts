@@ -6,13 +6,13 @@
  * event loop is blocked: handlers that block it for long need a longer lease.
  */
 import { HoldfastError } from '../../../errors.ts'
-import { systemClock, type Clock } from '../../../std/clock.ts'
+import { systemClock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import { Listeners } from '../../listeners.ts'
 import type { Store, WakeUp } from '../../store.ts'
 import type { Database } from '../driver.ts'
 import { Db, readSql, type SqlTexts } from '../engine/db.ts'
-import { Engine } from '../engine/engine.ts'
+import { Engine, type EngineClock } from '../engine/engine.ts'
 import { Runner } from '../engine/runner.ts'
 import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
 import { lockHolder } from '../files/lock-holder.ts'
@@ -36,7 +36,7 @@ export interface InDatabase {
 
 /** For tests. */
 export interface InDatabaseWorld {
-  readonly clock?: Pick<Clock, 'now'>
+  readonly clock?: EngineClock
   /** Maximum number of jobs that a list looks at in one step. */
   readonly maxLook?: number
 }
@@ -78,14 +78,14 @@ class CallerStore {
   readonly transactions: CallerTransactions
   readonly #library: Library
   readonly #texts: SqlTexts
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #clock: EngineClock
   readonly #listeners = new Listeners()
   #isInstalled = false
   #installing: Promise<void> | undefined
   #opening: Promise<Opened> | undefined
   #closing: Promise<void> | undefined
 
-  constructor(library: Library, texts: SqlTexts, clock: Pick<Clock, 'now'>) {
+  constructor(library: Library, texts: SqlTexts, clock: EngineClock) {
     this.#library = library
     this.#texts = texts
     this.#clock = clock

@@ -2,6 +2,7 @@
 import type { JobId } from '../../../job/ids.ts'
 import type { JobRecord } from '../../../job/record.ts'
 import { countOutcomes } from '../../changes.ts'
+import { checkChange, checkText } from '../../write-check.ts'
 import type { ChangeAnswer, ChangeOutcome, JobChange, JobEdit, JobFilter, QueueStatus } from '../../store.ts'
 import type { Engine } from './engine.ts'
 import { scan } from './list.ts'
@@ -53,6 +54,7 @@ function oldestReadyAt(engine: Engine, queue: string): number | null {
 }
 
 export function setPaused(engine: Engine, queue: string, paused: boolean): void {
+  checkText('The name of a queue', queue)
   engine.db.run('setPaused', queue, paused ? 1 : 0)
   engine.hint({ type: paused ? 'paused' : 'ready', queue })
 }
@@ -83,6 +85,7 @@ export function change(
   after: JobId | null,
   maxLook?: number,
 ): ChangeAnswer {
+  checkChange(wanted)
   const places = new Places(engine)
   const { found, ...page } = scan(engine, { filter, order: 'up', after, limit }, maxLook, places)
   return { outcomes: countOutcomes(found.map(({ row }) => apply(engine, row, places, wanted))), ...page }

@@ -1,6 +1,7 @@
 /** Schedules and notes. */
 import type { NewJob } from '../../../job/record.ts'
 import type { Note, ScheduleList, ScheduleSpec, StoredSchedule } from '../../store.ts'
+import { checkJobs, checkNote, checkSchedule } from '../../write-check.ts'
 import { add } from './enqueue.ts'
 import type { Engine } from './engine.ts'
 
@@ -12,6 +13,7 @@ interface ScheduleRow {
 }
 
 export function putSchedule(engine: Engine, id: string, schedule: ScheduleSpec | null): boolean {
+  checkSchedule(id, schedule)
   if (schedule === null) return engine.db.run('removeSchedule', id) === 1
   engine.db.run('putSchedule', id, schedule.spec, schedule.nextTick)
   return true
@@ -41,6 +43,7 @@ export function fire(
   const { last_tick: last } = schedule
   // If the last tick is in the future, the clock has been set back since; it then blocks only itself.
   if (last !== null && tick <= last && (tick === last || last <= engine.now())) return 'already'
+  checkJobs([job])
   engine.db.runOne('moveSchedule', tick, nextTick, id)
   add(engine, job)
   return 'fired'
@@ -53,6 +56,7 @@ export function putNote(
   text: string | null,
   ttlMs: number | null,
 ): boolean {
+  checkNote(kind, id, text, ttlMs)
   const now = engine.now()
   if (text === null) return engine.db.run('removeNote', kind, id, now) === 1
   engine.db.run('putNote', kind, id, text, ttlMs === null ? null : now + Math.round(ttlMs))

@@ -76,6 +76,12 @@ export class Db {
     if (changed !== 1) throw damaged(`the statement ${name} changed ${changed} rows instead of one`)
   }
 
+  /** Gives free pages back to the file system, if the file keeps track of its pages (`auto_vacuum = incremental`). */
+  freePages(most: number): void {
+    // Not a prepared statement, of which some libraries run only the first step.
+    this.#database.exec(`pragma incremental_vacuum(${most})`)
+  }
+
   #statement(name: string): Statement {
     let statement = this.#prepared.get(name)
     if (statement === undefined) {

@@ -22,12 +22,20 @@ export interface Processes {
   isGone(process: string): boolean
 }
 
+/** Both clocks, of which only the second is sure never to be set, and stands still while the machine sleeps. */
+export type EngineClock = Pick<Clock, 'now' | 'monotonicMs'>
+
 export interface EngineParts {
   readonly db: Db
-  readonly clock: Pick<Clock, 'now'>
+  readonly clock: EngineClock
   readonly random: Random
   readonly processes: Processes
+  /** Whether the file is ours, so that we make it smaller. @default false */
+  readonly ownsFile?: boolean
 }
+
+/** More than a clock that is being corrected gains between two steps. */
+const JUMP_MS = 1_000
 
 type Counts = Record<StoredState, number>
 
@@ -52,26 +60,49 @@ export class Engine {
   readonly db: Db
   readonly random: Random
   readonly processes: Processes
-  readonly #clock: Pick<Clock, 'now'>
+  readonly ownsFile: boolean
+  readonly #clock: EngineClock
   /** Changes of this transaction that are not written yet. */
   readonly #counts = new Map<string, Counts>()
   #hints: WakeUp[] = []
   /** What was rescued outside of `rescue`: in this transaction, and in those before it. */
   #rescuing: RescueAnswer = NOTHING
   #rescued: RescueAnswer = NOTHING
+  /** What this transaction has answered with; it is not told if that is rolled back. */
+  #telling: RescueAnswer = NOTHING
   #now = 0
+  #monotonicMs = 0
+  /** How far the wall clock is ahead of the monotonic one; NaN before the first look. */
+  #aheadMs = NaN
+  #jumpedAtMs = -Infinity
 
-  constructor({ db, clock, random, processes }: EngineParts) {
+  constructor({ db, clock, random, processes, ownsFile = false }: EngineParts) {
     this.db = db
     this.random = random
     this.processes = processes
+    this.ownsFile = ownsFile
     this.#clock = clock
+    // A machine that sleeps before the first step has slept, too.
+    this.begin()
   }
 
   /** To be called before each step: it has one time from beginning to end. */
   begin(): this {
-    this.#now = Math.floor(this.#clock.now())
+    const now = this.#clock.now()
+    this.#now = Math.floor(now)
+    this.#monotonicMs = this.#clock.monotonicMs()
+    const aheadMs = now - this.#monotonicMs
+    if (aheadMs - this.#aheadMs > JUMP_MS) this.#jumpedAtMs = this.#monotonicMs
+    this.#aheadMs = aheadMs
     return this
+  }
+
+  /**
+   * Whether the machine slept, or its clock was set forward, less than so long ago. A lease that ran out by that proves
+   * nothing: its worker stood still like everybody else, and gets the time to renew it.
+   */
+  hasJumpedWithin(ms: number): boolean {
+    return this.#monotonicMs - this.#jumpedAtMs < ms
   }
 
   now(): number {
@@ -117,10 +148,13 @@ export class Engine {
     this.#hints = []
     this.#rescued = join(this.#rescued, this.#rescuing)
     this.#rescuing = NOTHING
+    this.#telling = NOTHING
     return hints
   }
 
   rolledBack(): void {
+    this.#rescued = join(this.#telling, this.#rescued)
+    this.#telling = NOTHING
     this.#counts.clear()
     this.#hints = []
     this.#rescuing = NOTHING
@@ -139,6 +173,7 @@ export class Engine {
   takeRescued(): RescueAnswer {
     const rescued = this.#rescued
     this.#rescued = NOTHING
+    this.#telling = join(this.#telling, rescued)
     return rescued
   }
 

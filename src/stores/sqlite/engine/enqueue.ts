@@ -1,6 +1,6 @@
 /** Enqueue: all jobs of a flush or none, once per flush id. */
 import type { NewJob } from '../../../job/record.ts'
-import { checkFlush } from '../../flush.ts'
+import { checkFlush } from '../../write-check.ts'
 import type { EnqueueAnswer, Flush } from '../../store.ts'
 import { parseStored } from './damage.ts'
 import type { Engine } from './engine.ts'

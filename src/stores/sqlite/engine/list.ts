@@ -34,8 +34,10 @@ export interface Scanned {
 
 /** Maximum number of jobs that one call looks at: everything else waits meanwhile. */
 const MAX_LOOK = 10_000
-/** Jobs read at a time. */
-const CHUNK = 500
+/** Jobs read at a time: each can be 256 KB. */
+const CHUNK = 50
+/** A page ends here, although there may be room for more jobs: it is in the memory of two threads at once. */
+const MAX_PAGE_CHARS = 8 * 2 ** 20
 
 export function list(engine: Engine, { limit, after, ...filter }: ListQuery, maxLook?: number): JobPage {
   const { found, ...page } = scan(engine, { filter, order: 'down', after, limit }, maxLook)
@@ -65,15 +67,17 @@ export function scan(
   const { filter, limit } = request
   const found: Found[] = []
   let looked = 0
+  let chars = 0
   let last: JobId | null = null
-  for (const row of rowsOf(engine, places, request)) {
-    if (looked === maxLook) return { found, next: last, looked }
+  for (const row of rowsOf(engine, places, request, maxLook)) {
+    if (looked === maxLook || chars > MAX_PAGE_CHARS) return { found, next: last, looked }
     looked++
     const record = mayMatch(row, filter) ? places.record(row) : null
     if (record !== null && matches(record, filter)) {
       // One more than wanted is there: the page is full.
       if (found.length === limit) return { found, next: found.at(-1)?.row.id ?? null, looked }
       found.push({ row, record })
+      chars += row.payload.length
     }
     last = row.id
   }
@@ -90,7 +94,7 @@ const END = 'g'
 const START = ''
 
 /** All jobs behind the cursor that can match, in order. */
-function* rowsOf(engine: Engine, places: Places, request: ScanRequest): Iterable<JobRow> {
+function* rowsOf(engine: Engine, places: Places, request: ScanRequest, maxLook: number): Iterable<JobRow> {
   const { filter, order, after } = request
   checkCursor(after)
   const isUp = order === 'up'
@@ -99,10 +103,10 @@ function* rowsOf(engine: Engine, places: Places, request: ScanRequest): Iterable
   let high = prefix + END
   if (after !== null && isUp && after > low) low = after
   if (after !== null && !isUp && after < high) high = after
-  const few = fewRows(engine, places, filter)
+  const few = fewJobs(engine, places, filter, maxLook)
   if (few !== null) {
-    const behind = few.filter(({ id }) => id > low && id < high)
-    yield* behind.sort((a, b) => (a.id < b.id === isUp ? -1 : 1))
+    const behind = few.filter(([id]) => id > low && id < high)
+    for (const job of behind.sort(([a], [b]) => (a < b === isUp ? -1 : 1))) yield* bodyOf(engine, job)
     return
   }
   for (;;) {
@@ -124,13 +128,35 @@ function predecessor(prefix: string): string {
   return `${prefix.slice(0, -1)}${String.fromCharCode(last - 1)}\uffff`
 }
 
-/** The jobs of a filter that names ids, or states of which there are few; null for any other. */
-function fewRows(engine: Engine, places: Places, { ids, states }: JobFilter): JobRow[] | null {
-  if (ids !== undefined) return [...new Set(ids)].flatMap((id) => engine.job(id) ?? [])
+/** `seq`: null if only the id is known, which may be nobody's. */
+type Listed = readonly [id: JobId, seq: number | null]
+
+function bodyOf(engine: Engine, [id, seq]: Listed): JobRow[] {
+  if (seq === null) return [engine.job(id) ?? []].flat()
+  const row = engine.jobAt(seq)
+  if (row.id !== id) throw damaged(`job ${seq} is listed under the id of another`)
+  return [row]
+}
+
+/** The jobs of a filter that names ids, or states of which there are few; null for any other. Bodies can be large. */
+function fewJobs(
+  engine: Engine,
+  places: Places,
+  { ids, states }: JobFilter,
+  maxLook: number,
+): Listed[] | null {
+  if (ids !== undefined) return [...new Set(ids)].map((id) => [id, null])
   if (states === undefined) return null
   const wanted = JOB_STATES.filter((state) => state !== 'blocked' && states.includes(state))
-  if (countIn(engine, wanted) > MAX_LOOK) return null
-  return wanted.flatMap((state) => seqsIn(engine, places, state)).map((seq) => engine.jobAt(seq))
+  if (countIn(engine, wanted) > maxLook) return null
+  return wanted.flatMap((state) => jobsIn(engine, places, state)).map(known)
+}
+
+type FoundJob = readonly [id: JobId | null, seq: number]
+
+function known([id, seq]: FoundJob): Listed {
+  if (id === null) throw damaged(`job ${seq} is listed, and there is no such job`)
+  return [id, seq]
 }
 
 type Counts = Readonly<Record<Exclude<JobState, 'blocked'>, number>>
@@ -143,19 +169,19 @@ function countIn(engine: Engine, states: readonly JobState[]): number {
   )
 }
 
-function seqsIn({ db }: Engine, places: Places, state: JobState): readonly number[] {
+function jobsIn({ db }: Engine, places: Places, state: JobState): readonly FoundJob[] {
   switch (state) {
     case 'ready':
-      return db.all<{ seq: number }>('seqsReady').map(({ seq }) => seq)
+      return db.rows<FoundJob>('idsReady')
     case 'scheduled':
-      return db.all<{ seq: number }>('seqsScheduled').map(({ seq }) => seq)
+      return db.rows<FoundJob>('idsScheduled')
     case 'running':
-      return places.allRunning()
+      return places.allRunning().map((seq) => db.rows<FoundJob>('idBySeq', seq)[0] ?? [null, seq])
     case 'blocked':
       return []
     case 'completed':
     case 'dead':
     case 'cancelled':
-      return db.all<{ seq: number }>('seqsEnded', state).map(({ seq }) => seq)
+      return db.rows<FoundJob>('idsEnded', state)
   }
 }

@@ -53,7 +53,8 @@ export function isRescueDue(engine: Engine): boolean {
 }
 
 function isLost(engine: Engine, worker: WorkerRow): boolean {
-  return worker.expires_at <= engine.now() || isGone(engine, worker)
+  const hasExpired = worker.expires_at <= engine.now() && !engine.hasJumpedWithin(worker.lease_ms)
+  return hasExpired || isGone(engine, worker)
 }
 
 export function isGone(engine: Engine, { process }: { readonly process: string | null }): boolean {

@@ -2,6 +2,7 @@
 import type { WorkerId } from '../../../job/ids.ts'
 import type { FinalState } from '../../../job/states.ts'
 import { FLUSH_MEMORY_MS, MAX_BATCH, type Retention } from '../../store.ts'
+import { checkDuration } from '../../write-check.ts'
 import { checkEnded, damaged } from './damage.ts'
 import type { Engine } from './engine.ts'
 import { isGone, rescueGone } from './rescue.ts'
@@ -55,7 +56,21 @@ export function prune(engine: Engine, retention: Retention, limit: number): { pr
     }
     pruned += goes.length
   }
+  if (engine.ownsFile) shrink(engine)
   return { pruned }
+}
+
+/** Free pages that are left to new jobs, because moving pages costs more than what was pruned. */
+const MIN_FREE_PAGES = 4_096
+const MIN_FREE_SHARE = 0.25
+/** In one transaction: 2 MB. */
+const MAX_FREED_PAGES = 500
+
+/** After a rush, the file gets smaller with each prune. While as much comes as goes, its free pages are used again. */
+function shrink({ db }: Engine): void {
+  const { pages, free } = db.get<{ pages: number; free: number }>('space') ?? { pages: 0, free: 0 }
+  const surplus = free - Math.max(MIN_FREE_PAGES, pages * MIN_FREE_SHARE)
+  if (surplus > 0) db.freePages(Math.min(MAX_FREED_PAGES, Math.ceil(surplus)))
 }
 
 /** The leader also takes over at once from processes that are provably gone: a rescue waits until leases could be renewed. */
@@ -64,6 +79,7 @@ export function lead(engine: Engine, candidate: WorkerId, ttlMs: number): boolea
     engine.db.run('resign', candidate)
     return false
   }
+  checkDuration('The term of a leader', ttlMs)
   const { own } = engine.processes
   const now = engine.now()
   const leader = engine.db.get<{ id: WorkerId; process: string | null }>('leader')

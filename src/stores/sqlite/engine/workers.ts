@@ -1,12 +1,14 @@
 /** Workers: registration, heartbeats, reports of running jobs. */
 import type { Token, WorkerId } from '../../../job/ids.ts'
 import { MAX_LOG_LINES, type HeartbeatAnswer, type HeartbeatRequest, type Report } from '../../store.ts'
+import { checkDuration } from '../../write-check.ts'
 import type { Engine } from './engine.ts'
 import { OpenLease } from './leases.ts'
 import type { LeaseRow, WorkerRow } from './rows.ts'
 import { cancelled, release } from './settle.ts'
 
 export function register(engine: Engine, worker: WorkerId, leaseMs: number, atOnce: number | null): void {
+  checkDuration('The lease of a worker', leaseMs)
   const expiresAt = engine.now() + Math.round(leaseMs)
   engine.db.run('register', worker, Math.round(leaseMs), expiresAt, atOnce, engine.processes.own)
 }

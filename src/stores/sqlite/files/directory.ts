@@ -111,9 +111,13 @@ function checkFileSystem(path: string, existing: string, notice: (line: string) 
   const verdict = type === null ? null : judgeFileSystem(type)
   if (verdict === null) return
   if ('warn' in verdict) return notice(`${path} is on ${verdict.warn}`)
-  throw new HoldfastError('HF_BAD_STORE', `${path} is on a network file system (${verdict.refuse}).`, {
-    hint: 'Use a directory on a local disk, or PostgreSQL or Redis if several hosts must share the store.',
-  })
+  throw new HoldfastError(
+    'HF_BAD_STORE',
+    `${path} is on a file system that other machines share (${verdict.refuse}).`,
+    {
+      hint: 'Use a directory on a local disk, or PostgreSQL or Redis if several hosts must share the store.',
+    },
+  )
 }
 
 /** Read as a bigint: a type above 2^31 may be sign-extended to 64 bits, of which a number loses the low ones. */

@@ -8,7 +8,16 @@ describe('the judgement on a file system', () => {
     ['NFS', 0x6969],
     ['SMB', 0xff534d42],
     ['SMB', 0xfe534d42],
+    ['SMB', 0x517b],
     ['9p', 0x01021997],
+    ['CephFS', 0x00c36400],
+    ['Lustre', 0x0bd00bd0],
+    ['GPFS', 0x47504653],
+    ['GFS2', 0x01161970],
+    ['OCFS2', 0x7461636f],
+    ['AFS', 0x5346414f],
+    ['AFS', 0x6b414653],
+    ['vboxsf', 0x786f4256],
   ])('refuses %s', (name, type) => {
     expect(judgeFileSystem(type), hex(type)).toEqual({ refuse: name })
   })

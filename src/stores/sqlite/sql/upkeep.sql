@@ -19,6 +19,10 @@ delete from holdfast_intake where id in (select id from holdfast_intake where at
 -- name: pruneKeys
 delete from holdfast_unique_key where key in (select key from holdfast_unique_key where until <= ? limit ?);
 
+-- name: space
+-- Pages of the file, and how many of them are free.
+select (select page_count from pragma_page_count) as pages, (select freelist_count from pragma_freelist_count) as free;
+
 -- name: pruneNotes
 delete from holdfast_note where until <= ?;
 

@@ -16,6 +16,7 @@ import type { StepName } from '../engine/steps.ts'
 import { refuseIfOpen } from '../files/already-open.ts'
 import { prepareDirectory, type StoreFiles } from '../files/directory.ts'
 import { lockHolder } from '../files/lock-holder.ts'
+import { refuseDamagedLog } from '../files/log-check.ts'
 import { isProcessGone, ownProcess } from '../files/process-identity.ts'
 import { openDatabase } from '../open-database.ts'
 import { storeError } from '../sqlite-errors.ts'
@@ -57,6 +58,7 @@ export class StoreService {
       const driver = await loadDriver()
       const files = prepareDirectory(data.directory, (line) => tell({ type: 'notice', line }))
       if (!data.isOpenHere) refuseIfOpen(files.database)
+      if (data.durability === 'full') refuseDamagedLog(files.database)
       const sql = data.sql ?? readSql()
       const database = opened(files, () => openDatabase(driver, files.database, data.durability, sql.tables))
       const service = new StoreService(port, data, { files, database, sql })
@@ -77,6 +79,7 @@ export class StoreService {
       clock: data.clock === null ? systemClock : new SharedClock(data.clock),
       random: systemRandom,
       processes: { own: ownProcess(), isGone: isProcessGone },
+      ownsFile: true,
     })
     this.#runner = new Runner({
       database,

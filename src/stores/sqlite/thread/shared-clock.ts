@@ -6,7 +6,7 @@ const MS = 1
 const RUNS = 0n
 const STANDS = 1n
 
-export class SharedClock implements Pick<Clock, 'now'> {
+export class SharedClock implements Pick<Clock, 'now' | 'monotonicMs'> {
   readonly buffer: SharedArrayBuffer
   readonly #cells: BigInt64Array
 
@@ -26,7 +26,16 @@ export class SharedClock implements Pick<Clock, 'now'> {
   }
 
   now(): number {
+    return this.#read(systemClock.now())
+  }
+
+  /** Time that a test lets pass is no jump. */
+  monotonicMs(): number {
+    return this.#read(systemClock.monotonicMs())
+  }
+
+  #read(ownMs: number): number {
     const ms = Number(Atomics.load(this.#cells, MS))
-    return Atomics.load(this.#cells, MODE) === RUNS ? systemClock.now() + ms : ms
+    return Atomics.load(this.#cells, MODE) === RUNS ? ownMs + ms : ms
   }
 }

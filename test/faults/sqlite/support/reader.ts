@@ -11,6 +11,7 @@ import { Engine } from '../../../../src/stores/sqlite/engine/engine.ts'
 import { Runner } from '../../../../src/stores/sqlite/engine/runner.ts'
 import type { StepAnswer, StepArgs, StepName } from '../../../../src/stores/sqlite/engine/steps.ts'
 import { prepareDirectory } from '../../../../src/stores/sqlite/files/directory.ts'
+import { refuseDamagedLog } from '../../../../src/stores/sqlite/files/log-check.ts'
 import { openDatabase } from '../../../../src/stores/sqlite/open-database.ts'
 import { storeError } from '../../../../src/stores/sqlite/sqlite-errors.ts'
 
@@ -36,6 +37,7 @@ export type Ask = <Name extends StepName>(name: Name, ...args: StepArgs<Name>) =
 /** Opens the store, and closes it with everything in the database file. Throws what a caller of the store would be told. */
 export function withCalls<T>(directory: string, work: (ask: Ask) => T): T {
   const files = prepareDirectory(directory, () => undefined)
+  refuseDamagedLog(files.database)
   const database = open(files.database)
   const engine = new Engine({
     db: new Db(database, sql.statements),
