@@ -1,5 +1,6 @@
 /** The core: enqueue, cycle, heartbeat. */
 import {
+  checkJobs,
   checkSettles,
   FLUSH_MEMORY_MS,
   HoldfastError,
@@ -32,6 +33,7 @@ export function enqueue(book: Book, flush: Flush): readonly EnqueueAnswer[] {
   const before = book.flushes.get(id)
   if (before !== undefined) return before.answers
   // Check everything first: a flush is written as a whole or not at all.
+  checkJobs(jobs)
   const known = jobs.filter(
     ({ id: job }, place) => book.rows.has(job) || jobs.findIndex((one) => one.id === job) < place,
   )

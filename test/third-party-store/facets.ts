@@ -1,6 +1,11 @@
 /** The facets: upkeep, schedules, notes, administration. */
 import {
+  checkChange,
   checkCursor,
+  checkJobs,
+  checkNote,
+  checkSchedule,
+  checkText,
   countOutcomes,
   groupOf,
   isFinal,
@@ -114,6 +119,7 @@ export function schedulesOf(book: Book, step: Step): Schedules {
   return {
     put: (id, schedule) =>
       step(() => {
+        checkSchedule(id, schedule)
         if (schedule === null) return schedules.delete(id)
         const { spec, nextTick } = schedule
         schedules.set(id, { id, spec, nextTick, lastTick: schedules.get(id)?.lastTick ?? null })
@@ -128,6 +134,7 @@ export function schedulesOf(book: Book, step: Step): Schedules {
         const hasFired =
           lastTick !== null && (tick === lastTick || (tick < lastTick && lastTick <= book.now()))
         if (hasFired) return 'already'
+        checkJobs([job])
         schedules.set(id, { ...schedule, nextTick, lastTick: tick })
         enqueue(book, { id: job.id as string as FlushId, jobs: [job] })
         return 'fired'
@@ -146,6 +153,7 @@ export function notesOf(book: Book, step: Step): Notes {
   return {
     put: (kind, id, text, ttlMs) =>
       step(() => {
+        checkNote(kind, id, text, ttlMs)
         if (text === null) return kept(kind).delete(id)
         kept(kind).set(id, { text, until: ttlMs === null ? Infinity : book.now() + ttlMs })
         return true
@@ -172,11 +180,13 @@ export function adminOf(book: Book, step: Step): Admin {
     queues: () => step(() => [...book.queues.keys()].sort().map((queue) => statusOf(book, queue))),
     setPaused: (queue, paused) =>
       step(() => {
+        checkText('The name of a queue', queue)
         book.queues.set(queue, paused)
         book.tell({ type: paused ? 'paused' : 'ready', queue })
       }),
     change: (filter, wanted, limit, after) =>
       step(() => {
+        checkChange(wanted)
         const { chosen, ...page } = pageOf(book, filter, 1, limit, after)
         return { outcomes: countOutcomes(chosen.map((row) => change(book, row, wanted))), ...page }
       }),
