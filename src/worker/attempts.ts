@@ -108,8 +108,7 @@ export class Attempts implements Execution, AttemptWatcher {
 
   /** The attempt no longer runs here. */
   drop(attempt: Attempt): void {
-    this.running.delete(attempt)
-    this.#parts.loop?.ended(attempt)
+    if (this.running.delete(attempt)) this.#parts.loop?.ended(attempt)
   }
 
   lateRejection(attempt: Attempt, reason: unknown): void {
@@ -222,7 +221,7 @@ export class Attempts implements Execution, AttemptWatcher {
 
   // ── when something goes wrong here, not in a handler ────────────────────────
 
-  /** Puts the outcome on its way, unless that was done before: otherwise the job would stay open as long as this process lives. */
+  /** Puts the outcome on its way, unless that was done before: the job must not stay open until this process ends. */
   #settleAnyway(attempt: Attempt, outcome: Outcome): void {
     try {
       const pending = this.conclude(attempt, outcome)
