@@ -289,7 +289,10 @@ export class StoreClient {
       newest = undefined
       throw error
     })
-    return () => this.#once('end a subscription', stop, GOODBYE_MS).catch(() => undefined)
+    return () =>
+      this.#once('end a subscription', stop, GOODBYE_MS).catch((error: unknown) =>
+        this.#connection.report('end a subscription', error),
+      )
   }
 
   // ── tries ──────────────────────────────────────────────────────────────────
