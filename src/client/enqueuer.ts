@@ -182,7 +182,8 @@ export class Enqueuer {
   }
 
   async #flushCounted(batch: Batch, tally: Tally): Promise<void> {
-    tally.answered(batch, await this.#flushEach(batch.map(({ job }) => job)))
+    const jobs = batch.map(({ job }) => job)
+    tally.answered(batch, await this.#flushEach(jobs, this.#core.store.deadline()))
   }
 
   /** Options that cannot work are refused once, not for each of a million inputs. */
@@ -229,12 +230,9 @@ export class Enqueuer {
 
   /**
    * Jobs that only travel together: if the store refuses a value of one, the others are enqueued without it. Never
-   * rejects; answers each job, or says why it was not enqueued.
+   * rejects; answers each job, or says why it was not enqueued. All parts share the deadline.
    */
-  async #flushEach(
-    jobs: readonly NewJob[],
-    deadline?: Deadline,
-  ): Promise<readonly (EnqueueAnswer | Error)[]> {
+  async #flushEach(jobs: readonly NewJob[], deadline: Deadline): Promise<readonly (EnqueueAnswer | Error)[]> {
     try {
       return await this.write(jobs, deadline)
     } catch (error) {

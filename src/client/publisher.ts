@@ -126,7 +126,7 @@ export class Publisher {
     const inFlight = new Set<Promise<void>>()
     for await (const batch of batches) {
       while (inFlight.size >= MAX_FULL_BATCHES_IN_FLIGHT) await Promise.race(inFlight)
-      const sent = this.#deliver(eventsOf(batch))
+      const sent = this.#deliver(eventsOf(batch), this.#core.store.deadline())
         .catch((failed: unknown) => batch.map(() => ({ failed })))
         .then((fates) => tally.count(batch, fates))
         .finally(() => inFlight.delete(sent))
@@ -140,8 +140,8 @@ export class Publisher {
     return prepareEvent({ ...kind, id: ids.job(), data, envelope, nowMs: clock.now() })
   }
 
-  /** All calls share the deadline; without one, each has the timeout of an enqueue. */
-  async #deliver(events: readonly PreparedEvent[], deadline?: Deadline): Promise<readonly Fate[]> {
+  /** All calls share the deadline. */
+  async #deliver(events: readonly PreparedEvent[], deadline: Deadline): Promise<readonly Fate[]> {
     const { store, ids } = this.#core
     const enqueuer = this.#enqueuer
     const way: Way = {

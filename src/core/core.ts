@@ -93,7 +93,7 @@ export class Core {
     const { timeoutMs } = this.settings
     const connection = new Connection({ ...world, events: this.events, timeoutMs })
     const ids = makeIds(world.clock, world.random)
-    return { world, connection, ids, store: new StoreClient(connection, ids) }
+    return { world, connection, ids, store: new StoreClient(connection, ids, this.forgets) }
   }
 }
 
