@@ -22,7 +22,6 @@ import { chunksOf } from '../std/chunks.ts'
 import type { Deadline } from '../std/deadline.ts'
 import { MAX_BATCH, type EnqueueAnswer } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
-import { currentJob } from '../core/current-job.ts'
 import { Failures } from './failures.ts'
 
 export interface ManyCounts {
@@ -69,7 +68,7 @@ export class Enqueuer {
 
   async #oneIn(tx: unknown, item: EnqueueItem): Promise<EnqueueAnswer> {
     this.#core.store.transactions()
-    const [answer] = await this.#core.store.enqueueIn(tx, [await this.#prepare(item)])
+    const [answer] = await this.writeIn(tx, [await this.#prepare(item)])
     return answer as EnqueueAnswer
   }
 
@@ -77,7 +76,8 @@ export class Enqueuer {
   oneSync(item: EnqueueItem, tx: unknown): EnqueueAnswer {
     const enqueue = this.#core.store.enqueueSync()
     const job = this.#prepare(item)
-    if (!(job instanceof Promise)) return enqueue(tx, job)
+    if (!(job instanceof Promise))
+      return this.#core.instrumentation.aroundEnqueueSync(job, () => enqueue(tx, job))
     // What it comes to is of no interest any more.
     job.catch(() => undefined)
     throw asynchronousSchema(item.definition.name)
@@ -85,13 +85,14 @@ export class Enqueuer {
 
   /** A job as it would be enqueued, but for its schedule to do so: it takes nothing over from the job that runs here. */
   async prepare(item: EnqueueItem): Promise<NewJob> {
-    return currentJob.exit(() => this.#prepare(item))
+    return this.#core.instrumentation.outside(() => this.#prepare(item))
   }
 
   /** Enqueues one that was prepared. */
   async prepared(job: NewJob): Promise<EnqueueAnswer> {
     this.#core.connection.insideCommit.refuse(`enqueue job "${job.name}"`)
-    return this.#batcher.add(job)
+    const envelope = this.#core.instrumentation.stamp(job.envelope, 'job', job.name)
+    return this.#batcher.add({ ...job, envelope })
   }
 
   /** All in one step: if one of them is refused, nothing is written. */
@@ -104,7 +105,7 @@ export class Enqueuer {
       })
     }
     const jobs = await Promise.all(items.map(async (item) => this.#prepare(item)))
-    return tx === undefined ? this.write(jobs) : this.#core.store.enqueueIn(tx, jobs)
+    return tx === undefined ? this.write(jobs) : this.writeIn(tx, jobs)
   }
 
   /**
@@ -173,11 +174,8 @@ export class Enqueuer {
   /** One after the other: a transaction has one connection. What its database raises ends it, and is told as it is. */
   async #flushAllIn(tx: unknown, batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
     for await (const batch of batches) {
-      const answers = await this.#core.store.enqueueIn(
-        tx,
-        batch.map(({ job }) => job),
-      )
-      tally.answered(batch, answers)
+      const jobs = batch.map(({ job }) => job)
+      tally.answered(batch, await this.writeIn(tx, jobs))
     }
   }
 
@@ -210,12 +208,15 @@ export class Enqueuer {
 
   #seal({ definition, input, options }: EnqueueItem): NewJob {
     const payload = encodePayload(input, definition.name)
-    const { inherited } = this.#core.instrumentation
+    const { instrumentation } = this.#core
+    const { inherited } = instrumentation
     const template =
       options === NO_OPTIONS && inherited === undefined
         ? this.#plainTemplate(definition)
         : readTemplate({ definition, options, queues: this.#core.queues, inherited })
-    return jobFrom(template, { id: this.#core.ids.job(), input, payload })
+    const job = jobFrom(template, { id: this.#core.ids.job(), input, payload })
+    const envelope = instrumentation.stamp(job.envelope, 'job', job.name)
+    return envelope === job.envelope ? job : { ...job, envelope }
   }
 
   #plainTemplate(definition: JobDefinition): JobTemplate {
@@ -247,6 +248,12 @@ export class Enqueuer {
   write(jobs: readonly NewJob[], deadline?: Deadline): Promise<readonly EnqueueAnswer[]> {
     const { store, instrumentation } = this.#core
     return instrumentation.aroundEnqueue(jobs, () => store.enqueue(jobs, deadline))
+  }
+
+  /** The same in a transaction of the caller's. */
+  writeIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
+    const { store, instrumentation } = this.#core
+    return instrumentation.aroundEnqueueIn(jobs, () => store.enqueueIn(tx, jobs))
   }
 }
 

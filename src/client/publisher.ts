@@ -13,7 +13,6 @@ import { chunksOf } from '../std/chunks.ts'
 import type { Deadline } from '../std/deadline.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
-import { currentJob } from '../core/current-job.ts'
 import type { Enqueuer } from './enqueuer.ts'
 import { Failures } from './failures.ts'
 import { fanOut, type Fate, type Published, type Way } from './fan-out.ts'
@@ -66,7 +65,7 @@ export class Publisher {
     // Here, since the batch may be sent from anywhere: behind others that wait for the very transaction we are in.
     if (tx === undefined) connection.insideCommit.refuse(`publish event "${kind.name}"`)
     else this.#core.store.transactions()
-    const event = await this.#prepare(kind, data, envelopeFrom(options))
+    const event = await this.#prepare(kind, data, this.#envelopeFrom(options))
     const [fate] = tx === undefined ? [await this.#batcher.add(event)] : await this.#deliverIn(tx, [event])
     return outcomeOf(fate as Fate)
   }
@@ -85,7 +84,7 @@ export class Publisher {
     if (tx === undefined) this.#core.connection.insideCommit.refuse(`publish events "${kind.name}"`)
     else this.#core.store.transactions()
     const tally = new Tally()
-    const batches = this.#batches(kind, items, envelopeFrom(options), tally.failures)
+    const batches = this.#batches(kind, items, this.#envelopeFrom(options), tally.failures)
     if (tx === undefined) await this.#deliverAll(batches, tally)
     // One after the other: a transaction has one connection. What its database raises ends it, and is told as it is.
     else for await (const batch of batches) tally.count(batch, await this.#deliverIn(tx, eventsOf(batch)))
@@ -136,8 +135,19 @@ export class Publisher {
   }
 
   #prepare(kind: EventKind, data: unknown, envelope: Envelope): PreparedEvent | Promise<PreparedEvent> {
-    const { clock, ids } = this.#core
-    return prepareEvent({ ...kind, id: ids.job(), data, envelope, nowMs: clock.now() })
+    const { clock, ids, instrumentation } = this.#core
+    return prepareEvent({
+      ...kind,
+      id: ids.job(),
+      data,
+      envelope: instrumentation.stamp(envelope, 'event', kind.name),
+      nowMs: clock.now(),
+    })
+  }
+
+  /** What all jobs of an event carry along, from the options and from the job whose handler publishes. */
+  #envelopeFrom(options: NewJobOptions): Envelope {
+    return readEnvelope(options, { inMs: 0 }, this.#core.instrumentation.inherited)
   }
 
   /** All calls share the deadline. */
@@ -166,18 +176,14 @@ export class Publisher {
   /** Without a word to listeners: whether there will be such an event is for the caller to say, by its commit. */
   #deliverIn(tx: unknown, events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
     const { store, ids } = this.#core
+    const enqueuer = this.#enqueuer
     const way: Way = {
       writesAtOnce: 1,
       subscriptions: async () => (await store.subscriptionsIn(tx)).map(readSubscription),
-      write: (jobs) => store.enqueueIn(tx, jobs).then(() => null),
+      write: (jobs) => enqueuer.writeIn(tx, jobs).then(() => null),
     }
     return fanOut(events, way, () => ids.job())
   }
-}
-
-/** What all jobs of an event carry along, from the options and from the job whose handler publishes. */
-function envelopeFrom(options: NewJobOptions): Envelope {
-  return readEnvelope(options, { inMs: 0 }, currentJob.getStore()?.inherited)
 }
 
 function eventsOf(batch: Batch): readonly PreparedEvent[] {

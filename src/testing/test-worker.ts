@@ -118,7 +118,7 @@ export class TestWorker implements LocalWorker {
       await this.#release(other, (position) => isMeant[position] === true)
       isMeant.forEach((meant, position) => meant && places.push({ lease: other, position }))
     }
-    const shared = new BatchGroup({ run: batchFunction(definition), clock: this.#clock, size: places.length })
+    const shared = new BatchGroup({ run: batchFunction(definition), core: this.#core, size: places.length })
     return Promise.all(places.map((place) => this.#run(place.lease, place.position, { shared })))
   }
 

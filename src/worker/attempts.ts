@@ -88,6 +88,7 @@ export class Attempts implements Execution, AttemptWatcher {
   /** The handler has returned. */
   ended(attempt: Attempt, outcome: Outcome | null): void {
     attempt.returned(this)
+    this.core.instrumentation.handlerEnded(attempt, outcome)
     this.drop(attempt)
     if (attempt.batch === undefined || attempt.batch.ended(attempt)) this.#slotsTaken--
     this.#parts.onReturned?.(attempt, outcome)

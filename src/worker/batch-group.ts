@@ -3,13 +3,12 @@
  * never reach the handler because they are refused or cancelled. An attempt that reaches it waits for the others, for a
  * second at most: then those that are there are called as a batch, and later ones form another.
  */
-import { currentJob } from '../core/current-job.ts'
-import type { Clock } from '../std/clock.ts'
+import type { Core } from '../core/core.ts'
 import type { Batched } from './batched.ts'
 import { BatchCall, BatchMember, type BatchFunction } from './batch-call.ts'
 
 export interface BatchGroupParts {
-  readonly clock: Clock
+  readonly core: Core
   readonly run: BatchFunction
   /** Number of attempts in the group. */
   readonly size: number
@@ -50,7 +49,7 @@ export class BatchGroup {
     attempt.batchCall = null
     this.#waiting.push(member)
     if (--this.#onTheirWay === 0) this.#call()
-    else this.#endWait ??= this.#parts.clock.after(STRAGGLERS_MS, () => this.#call())
+    else this.#endWait ??= this.#parts.core.clock.after(STRAGGLERS_MS, () => this.#call())
     return member
   }
 
@@ -77,9 +76,12 @@ export class BatchGroup {
     if (members.length === 0) return
     const call = new BatchCall(members)
     for (const { attempt } of members) attempt.batchCall = call
-    const { run, clock, onReturned } = this.#parts
+    const { run, core, onReturned } = this.#parts
+    const { clock, instrumentation } = core
     const begunMs = clock.monotonicMs()
     // The last member to arrive calls the others as well: none of this belongs to that one job.
-    void currentJob.run(undefined, () => call.run(run, () => onReturned?.(clock.monotonicMs() - begunMs)))
+    void instrumentation.outside(() =>
+      call.run(instrumentation, run, () => onReturned?.(clock.monotonicMs() - begunMs)),
+    )
   }
 }

@@ -110,7 +110,7 @@ function enterHandler(
   // A job that came without company is a batch of one.
   attempt.batch ??= new BatchGroup({
     run: batchFunction(definition),
-    clock: execution.core.clock,
+    core: execution.core,
     size: 1,
   })
   return attempt.batch.join(attempt, context)

@@ -47,13 +47,9 @@ export class Gatherer {
 }
 
 /** Makes the attempts one call of their handler. */
-export function joinBatch(
-  { clock }: Core,
-  { definition, size }: Gathered,
-  attempts: readonly Attempt[],
-): void {
+export function joinBatch(core: Core, { definition, size }: Gathered, attempts: readonly Attempt[]): void {
   if (attempts.length === 0) return
   const onReturned = (ms: number): void => size.ended(ms)
-  const batch = new BatchGroup({ run: batchFunction(definition), clock, size: attempts.length, onReturned })
+  const batch = new BatchGroup({ run: batchFunction(definition), core, size: attempts.length, onReturned })
   for (const attempt of attempts) attempt.batch = batch
 }
