@@ -358,6 +358,23 @@ test('a publishMany has one deadline, for who subscribes and for their jobs', as
   expect(world.nowMs - begunMs).toBeLessThanOrEqual(5_001)
 })
 
+test('a bug of the store while a cancel waits for its worker is thrown, not waited out', async () => {
+  const { hf, world, line } = alone()
+  const other = world.process()
+  const handle = await hf.job({ name: 'job', run }).enqueue()
+  other.hf.job({ name: 'job', run: () => new Promise(() => undefined) })
+  await other.hf.work()
+  await world.until(() => other.told.of('job.started').length === 1)
+  other.freeze()
+  await handle.state()
+  const bug: Fault = () => Promise.reject(new TypeError('broken'))
+  line.fail((call) => call.method === 'admin.change' && line.callsTo('admin.change').length > 1, bug)
+  const begunMs = world.nowMs
+  expect(await world.run(thrownBy(handle.cancel()))).toMatchObject({ code: 'HF_STORE_CONTRACT' })
+  expect(world.nowMs - begunMs).toBeLessThan(100)
+  other.kill()
+})
+
 test('while a cancel waits for its worker, each look is one try', async () => {
   const { hf, world, line, told } = alone()
   const other = world.process()
