@@ -103,6 +103,8 @@ export class Hub {
       await this.client.schedules.putDeclared(settings.jobs.keys())
       await this.client.subscriptions.putDeclared(settings.jobs.keys())
       await declareHandler(this.core, settings.jobs.get(DEAD_LETTER_JOB))
+      // A close that came meanwhile has stopped all that there was, and would not stop what begins now.
+      this.#refuseWhenClosed('start a worker')
     } catch (error) {
       // Whoever is told that it did not start has no way to stop it.
       await this.#stopWorker(worker)

@@ -5,10 +5,11 @@
  * written the cancel no worker starts the job anyway, so that is how long their word is waited for; longer if a worker
  * has said that the store answers it slowly.
  */
-import { HoldfastError } from '../errors.ts'
+import { HoldfastError, isStoreFailure } from '../errors.ts'
 import type { JobId } from '../job/ids.ts'
 import { nextPause, type Backoff } from '../std/backoff.ts'
 import { sleep } from '../std/clock.ts'
+import type { Deadline } from '../std/deadline.ts'
 import type { Core } from '../core/core.ts'
 import type { ChangedOne } from '../core/store-client.ts'
 import { LONGEST_START_MS, START_WITHIN_MS } from '../stores/store.ts'
@@ -28,7 +29,9 @@ export async function cancelJob(
   id: JobId,
   reason: string | null,
 ): Promise<CancelResult | 'missing'> {
-  const answer = await core.store.cancel(id, reason)
+  const { clock, store } = core
+  const deadline = store.deadline()
+  const answer = await store.cancel(id, reason, deadline)
   switch (answer) {
     case 'cancelled':
     case 'missing':
@@ -39,8 +42,11 @@ export async function cancelJob(
     case 'heard': {
       const here = core.localWorkers.cancelled(id, reason)
       if (here === 'running' || answer === 'heard') return 'requested'
+      const askedMs = clock.monotonicMs()
       const ended = await untilHeard(core, id, reason)
-      if (ended === 'final') return endOf(core, id)
+      // The time in which the worker had its say is not the store's.
+      const atMs = deadline.atMs + clock.monotonicMs() - askedMs
+      if (ended === 'final') return endOf(core, id, { ...deadline, atMs })
       // It was not there any more: nothing is kept of jobs that end.
       if (ended === 'missing') return here === 'dropped' ? 'cancelled' : 'too_late'
       return here === 'dropped' ? 'cancelled' : 'requested'
@@ -61,7 +67,8 @@ async function untilHeard(core: Core, id: JobId, reason: string | null): Promise
     if (leftMs <= 0) {
       if (isLongest) return null
       isLongest = true
-      waitMs = await longestStartMs(core)
+      const withinMs = begunMs + LONGEST_START_MS + MARGIN_MS - clock.monotonicMs()
+      waitMs = await longestStartMs(core, withinMs)
       continue
     }
     // A close cuts this short; the next call then says so.
@@ -71,18 +78,19 @@ async function untilHeard(core: Core, id: JobId, reason: string | null): Promise
       if (answer !== 'requested') return answer
     } catch (error) {
       // The cancel is written. If the store cannot be asked any more, the time that workers have has to pass.
-      if (connection.closing.aborted) throw error
+      if (connection.closing.aborted || !isStoreFailure(error)) throw error
     }
   }
 }
 
 /** How long any worker takes to start a job: some say that they are slow. */
-async function longestStartMs({ store }: Core): Promise<number> {
+async function longestStartMs({ store }: Core, withinMs: number): Promise<number> {
   try {
-    const notes = await store.slowWorkers()
+    const notes = await store.slowWorkers(withinMs)
     const toldMs = notes.map(({ text }) => Number(text)).filter((ms) => ms <= LONGEST_START_MS)
     return Math.max(START_WITHIN_MS, ...toldMs)
-  } catch {
+  } catch (error) {
+    if (!isStoreFailure(error)) throw error
     return LONGEST_START_MS
   }
 }
@@ -92,7 +100,7 @@ function brokenAnswer(answer: ChangedOne): HoldfastError {
 }
 
 /** What became of a job that ended while its cancel was under way. */
-async function endOf({ store }: Core, id: JobId): Promise<CancelResult> {
-  const record = await store.job(id)
+async function endOf({ store }: Core, id: JobId, deadline: Deadline): Promise<CancelResult> {
+  const record = await store.job(id, deadline)
   return record?.state === 'cancelled' ? 'cancelled' : 'too_late'
 }

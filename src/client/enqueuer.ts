@@ -21,7 +21,6 @@ import type { Deadline } from '../std/deadline.ts'
 import { toError } from '../std/text.ts'
 import { MAX_BATCH, type EnqueueAnswer } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
-import { currentJob } from '../core/current-job.ts'
 import { sendMany } from './many.ts'
 
 export interface ManyCounts {
@@ -65,7 +64,7 @@ export class Enqueuer {
 
   async #oneIn(tx: unknown, item: EnqueueItem): Promise<EnqueueAnswer> {
     this.#core.store.transactions()
-    const [answer] = await this.#core.store.enqueueIn(tx, [await this.#prepare(item)])
+    const [answer] = await this.writeIn(tx, [await this.#prepare(item)])
     return answer as EnqueueAnswer
   }
 
@@ -73,7 +72,8 @@ export class Enqueuer {
   oneSync(item: EnqueueItem, tx: unknown): EnqueueAnswer {
     const enqueue = this.#core.store.enqueueSync()
     const job = this.#prepare(item)
-    if (!(job instanceof Promise)) return enqueue(tx, job)
+    if (!(job instanceof Promise))
+      return this.#core.instrumentation.aroundEnqueueSync(job, () => enqueue(tx, job))
     // What it comes to is of no interest any more.
     job.catch(() => undefined)
     throw asynchronousSchema(item.definition.name)
@@ -81,13 +81,14 @@ export class Enqueuer {
 
   /** A job as it would be enqueued, but for its schedule to do so: it takes nothing over from the job that runs here. */
   async prepare(item: EnqueueItem): Promise<NewJob> {
-    return currentJob.exit(() => this.#prepare(item))
+    return this.#core.instrumentation.outside(() => this.#prepare(item))
   }
 
   /** Enqueues one that was prepared. */
   async prepared(job: NewJob): Promise<EnqueueAnswer> {
     this.#core.connection.insideCommit.refuse(`enqueue job "${job.name}"`)
-    return this.#batcher.add(job)
+    const envelope = this.#core.instrumentation.stamp(job.envelope, 'job', job.name)
+    return this.#batcher.add({ ...job, envelope })
   }
 
   /** All in one step: if one of them is refused, nothing is written. */
@@ -100,7 +101,7 @@ export class Enqueuer {
       })
     }
     const jobs = await Promise.all(items.map(async (item) => this.#prepare(item)))
-    return tx === undefined ? this.write(jobs) : this.#core.store.enqueueIn(tx, jobs)
+    return tx === undefined ? this.write(jobs) : this.writeIn(tx, jobs)
   }
 
   /** Any number of inputs: see `many.ts`. In a transaction, what its database raises ends it and is thrown as it is. */
@@ -119,8 +120,7 @@ export class Enqueuer {
     let duplicates = 0
     const shortfall = await sendMany<NewJob, EnqueueAnswer | Error>(inputs, {
       prepare: (input) => this.#prepare({ definition, input, options }),
-      send: (jobs) =>
-        tx === undefined ? this.#flushEach(jobs, connection.deadline()) : store.enqueueIn(tx, jobs),
+      send: (jobs) => (tx === undefined ? this.#flushEach(jobs, store.deadline()) : this.writeIn(tx, jobs)),
       // A transaction has one connection.
       maxInFlight: tx === undefined ? MAX_FULL_FLUSHES_IN_FLIGHT : 1,
       count: (answer, index) => {
@@ -159,12 +159,15 @@ export class Enqueuer {
 
   #seal({ definition, input, options }: EnqueueItem): NewJob {
     const payload = encodePayload(input, definition.name)
-    const { inherited } = this.#core.instrumentation
+    const { instrumentation } = this.#core
+    const { inherited } = instrumentation
     const template =
       options === NO_OPTIONS && inherited === undefined
         ? this.#plainTemplate(definition)
         : readTemplate({ definition, options, queues: this.#core.queues, inherited })
-    return jobFrom(template, { id: this.#core.ids.job(), input, payload })
+    const job = jobFrom(template, { id: this.#core.ids.job(), input, payload })
+    const envelope = instrumentation.stamp(job.envelope, 'job', job.name)
+    return envelope === job.envelope ? job : { ...job, envelope }
   }
 
   #plainTemplate(definition: JobDefinition): JobTemplate {
@@ -196,6 +199,12 @@ export class Enqueuer {
   write(jobs: readonly NewJob[], deadline?: Deadline): Promise<readonly EnqueueAnswer[]> {
     const { store, instrumentation } = this.#core
     return instrumentation.aroundEnqueue(jobs, () => store.enqueue(jobs, deadline))
+  }
+
+  /** The same in a transaction of the caller's. */
+  writeIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
+    const { store, instrumentation } = this.#core
+    return instrumentation.aroundEnqueueIn(jobs, () => store.enqueueIn(tx, jobs))
   }
 }
 

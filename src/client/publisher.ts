@@ -12,7 +12,6 @@ import { Batcher } from '../std/batcher.ts'
 import type { Deadline } from '../std/deadline.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
-import { currentJob } from '../core/current-job.ts'
 import type { Enqueuer } from './enqueuer.ts'
 import { fanOut, type Failed, type Fate, type Published, type Way } from './fan-out.ts'
 import { sendMany } from './many.ts'
@@ -68,7 +67,7 @@ export class Publisher {
     // Here, since the batch may be sent from anywhere: behind others that wait for the very transaction we are in.
     if (tx === undefined) connection.insideCommit.refuse(`publish event "${kind.name}"`)
     else this.#core.store.transactions()
-    const event = await this.#prepare(kind, data, envelopeFrom(options))
+    const event = await this.#prepare(kind, data, this.#envelopeFrom(options))
     const [fate] = tx === undefined ? [await this.#batcher.add(event)] : await this.#deliverIn(tx, [event])
     return outcomeOf(fate as Fate)
   }
@@ -82,7 +81,7 @@ export class Publisher {
   ): Promise<PublishedCounts> {
     if (tx === undefined) this.#core.connection.insideCommit.refuse(`publish events "${kind.name}"`)
     else this.#core.store.transactions()
-    const envelope = envelopeFrom(options)
+    const envelope = this.#envelopeFrom(options)
     let published = 0
     let jobs = 0
     const shortfall = await sendMany<PreparedEvent, Fate>(items, {
@@ -103,18 +102,29 @@ export class Publisher {
   }
 
   #prepare(kind: EventKind, data: unknown, envelope: Envelope): PreparedEvent | Promise<PreparedEvent> {
-    const { clock, ids } = this.#core
-    return prepareEvent({ ...kind, id: ids.job(), data, envelope, nowMs: clock.now() })
+    const { clock, ids, instrumentation } = this.#core
+    return prepareEvent({
+      ...kind,
+      id: ids.job(),
+      data,
+      envelope: instrumentation.stamp(envelope, 'event', kind.name),
+      nowMs: clock.now(),
+    })
+  }
+
+  /** What all jobs of an event carry along, from the options and from the job whose handler publishes. */
+  #envelopeFrom(options: NewJobOptions): Envelope {
+    return readEnvelope(options, { inMs: 0 }, this.#core.instrumentation.inherited)
   }
 
   /**
-   * Never rejects. All calls share a deadline, which starts anew with each answer of the store: events with many
-   * subscribers take many calls, and only a store that does not answer should end them.
+   * Never rejects. All calls share a deadline, which is set again after each write: events with many subscribers take
+   * many writes, and only a store that does not answer should end them.
    */
   #deliverEach(events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
-    const { connection } = this.#core
-    let deadline = connection.deadline()
-    const deadlines = { next: () => deadline, answered: () => void (deadline = connection.deadline()) }
+    const { store } = this.#core
+    let deadline = store.deadline()
+    const deadlines = { next: () => deadline, answered: () => void (deadline = store.deadline()) }
     return this.#deliver(events, deadlines).catch((failed: unknown) => events.map(() => ({ failed })))
   }
 
@@ -130,11 +140,8 @@ export class Publisher {
       deadlines.answered()
       return null
     }
-    const subscriptions = async (): Promise<readonly StoredSubscription[]> => {
-      const stored = await storedSubscriptions(store, deadlines.next())
-      deadlines.answered()
-      return stored
-    }
+    const subscriptions = (): Promise<readonly StoredSubscription[]> =>
+      storedSubscriptions(store, deadlines.next())
     const way: Way = { writesAtOnce: WRITES_AT_ONCE, subscriptions, write }
     const fates = await fanOut(events, way, () => ids.job())
     fates.forEach((fate, at) => this.#tellUnheard(events[at] as PreparedEvent, fate))
@@ -149,18 +156,14 @@ export class Publisher {
   /** Without a word to listeners: whether there will be such an event is for the caller to say, by its commit. */
   #deliverIn(tx: unknown, events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
     const { store, ids } = this.#core
+    const enqueuer = this.#enqueuer
     const way: Way = {
       writesAtOnce: 1,
       subscriptions: async () => (await store.subscriptionsIn(tx)).map(readSubscription),
-      write: (jobs) => store.enqueueIn(tx, jobs).then(() => null),
+      write: (jobs) => enqueuer.writeIn(tx, jobs).then(() => null),
     }
     return fanOut(events, way, () => ids.job())
   }
-}
-
-/** What all jobs of an event carry along, from the options and from the job whose handler publishes. */
-function envelopeFrom(options: NewJobOptions): Envelope {
-  return readEnvelope(options, { inMs: 0 }, currentJob.getStore()?.inherited)
 }
 
 function outcomeOf(fate: Fate): Published {

@@ -181,6 +181,59 @@ describe('an enqueue while the store is away', () => {
   })
 })
 
+describe('a store with a bug', () => {
+  const bug = (): Promise<never> => Promise.reject(new TypeError('rows is not iterable'))
+  const contract = { code: 'HF_STORE_CONTRACT', cause: expect.any(TypeError) }
+
+  test('fails an enqueue at once, under a code of its own', async () => {
+    const { hf, line, world, told } = alone()
+    line.fail('enqueue', bug)
+    const error = await world.run(thrownBy(hf.job({ name: 'mail', run }).enqueue()))
+    expect(error).toMatchObject({
+      ...contract,
+      message: 'The memory store failed: could not enqueue job "mail". TypeError: rows is not iterable',
+    })
+    expect(world.nowMs).toBe(0)
+    expect(line.callsTo('enqueue')).toHaveLength(1)
+    expect(told.of('store.down')).toEqual([])
+  })
+
+  test('cannot be opened: that is no outage either', async () => {
+    const { hf, line, world, told } = alone()
+    const notInstalled = Object.assign(new Error("Cannot find package 'pg'"), {
+      code: 'ERR_MODULE_NOT_FOUND',
+    })
+    line.fail('open', () => Promise.reject(notInstalled))
+    const error = await world.run(thrownBy(hf.job({ name: 'mail', run }).enqueue()))
+    expect(error).toMatchObject({ code: 'HF_STORE_CONTRACT', cause: notInstalled })
+    expect(line.callsTo('open')).toHaveLength(1)
+    expect(told.of('store.down')).toEqual([])
+  })
+
+  test('is told by workers and by those who would lead', async () => {
+    const { hf, line, world, told } = alone()
+    hf.job({ name: 'mail', run })
+    line.fail(['cycle', 'upkeep.lead'], bug)
+    const worker = await hf.work()
+    await world.until(() => told.of('worker.error').length > 0 && told.of('duty.failed').length > 0)
+    expect(told.of('worker.error')[0]).toMatchObject({
+      worker: worker.id,
+      doing: 'settle and claim',
+      error: contract,
+    })
+    expect(told.of('duty.failed')[0]).toMatchObject({ duty: 'elect a leader', error: contract })
+    expect(told.of('store.down')).toEqual([])
+  })
+
+  test('is an outage where the call failed on its connection', async () => {
+    const { hf, line, world, told } = alone()
+    const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    line.fail('enqueue', () => Promise.reject(new TypeError('fetch failed', { cause })), 1)
+    await world.run(hf.job({ name: 'mail', run }).enqueue())
+    expect(told.of('store.down')).toHaveLength(1)
+  })
+})
+
 describe('a closed holdfast()', () => {
   test('refuses everything with HF_CLOSED', async () => {
     const { hf, world } = alone()

@@ -2,12 +2,12 @@
  * The way to the store: opens it on first use, gives every operation one deadline, and explains every failure. This is
  * the only place that tries again: an operation that is safe to repeat is sent again, with backoff, until its deadline,
  * which carries an enqueue over a restart of the store. An error that another try cannot help is thrown at once, under
- * its own code: it is not an outage.
+ * its own code: it is not an outage. Neither is a programming error of the store.
  *
  * What may be asked of the store, and what is safe to repeat, is in `store-client.ts`.
  */
 import { setMaxListeners } from 'node:events'
-import { HoldfastError, type ErrorCode } from '../errors.ts'
+import { HoldfastError, isOutage, isStoreFailure, type ErrorCode } from '../errors.ts'
 import type { Events } from '../job/events.ts'
 import { jittered, nextPause, type Backoff } from '../std/backoff.ts'
 import type { Clock } from '../std/clock.ts'
@@ -15,6 +15,7 @@ import { sleep } from '../std/clock.ts'
 import { withDeadline, type Deadline } from '../std/deadline.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { formatDuration } from '../std/duration.ts'
+import { isProgrammingError } from '../std/programming-error.ts'
 import type { Random } from '../std/random.ts'
 import { toError } from '../std/text.ts'
 import type { Store } from '../stores/store.ts'
@@ -131,6 +132,14 @@ export class Connection {
       : unreachable(`${what} Its last error: ${lastError.message}`, lastError)
   }
 
+  /**
+   * Emits `duty.failed` for a failure that no caller hears of. Failures of the store as a whole have events of their own.
+   * `doing` completes "could not …".
+   */
+  report(doing: string, error: unknown): void {
+    if (!isStoreFailure(error)) this.#parts.events.emit('duty.failed', { duty: doing, error: toError(error) })
+  }
+
   /** The only loop that tries again. */
   async #run<T>(operation: Operation<T>, repeats: boolean): Promise<T> {
     const { doing, deadline } = operation
@@ -149,7 +158,7 @@ export class Connection {
           return answer
         } catch (thrown) {
           const error = this.#noteFailure(doing, thrown, answersBefore)
-          if (!repeats || !isUnreachable(error)) throw error
+          if (!repeats || !isOutage(error)) throw error
           // Perhaps nothing was lost, and the store is only slow: the next try has more time.
           if (isLate) limitMs *= 2
           else deadline.lastError = toError(thrown)
@@ -220,7 +229,7 @@ export class Connection {
     const error = this.#explain(doing, thrown)
     // If the store has answered another call meanwhile, this one says nothing about how the store is now.
     const isNews = answersBefore === this.#answers
-    if (isUnreachable(error) && isNews && this.#downSinceMs === undefined) {
+    if (isOutage(error) && isNews && this.#downSinceMs === undefined) {
       this.#downSinceMs = this.#parts.clock.monotonicMs()
       this.#parts.events.emit('store.down', { doing, error })
     }
@@ -238,17 +247,15 @@ export class Connection {
   #explain(doing: string, thrown: unknown): Error {
     if (thrown instanceof HoldfastError) return thrown
     const cause = toError(thrown)
-    return unreachable(
-      `The ${this.#parts.store.kind} store failed: could not ${doing}. ${cause.message}`,
+    const what = `The ${this.#parts.store.kind} store failed: could not ${doing}.`
+    if (!isProgrammingError(thrown)) return unreachable(`${what} ${cause.message}`, cause)
+    return new HoldfastError('HF_STORE_CONTRACT', `${what} ${cause.name}: ${cause.message}`, {
+      hint: 'This is a bug in the store, or a module of it does not load; `cause` has the stack.',
       cause,
-    )
+    })
   }
 }
 
 function unreachable(message: string, cause?: Error): HoldfastError {
   return new HoldfastError('HF_STORE_UNREACHABLE', message, cause === undefined ? {} : { cause })
-}
-
-function isUnreachable(error: unknown): boolean {
-  return error instanceof HoldfastError && error.code === 'HF_STORE_UNREACHABLE'
 }

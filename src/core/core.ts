@@ -55,7 +55,7 @@ export class Core {
   }
 
   /** The way there. Calls go through `store`, which knows what is safe to repeat. */
-  get connection(): Pick<Connection, 'store' | 'closing' | 'insideCommit' | 'deadline' | 'close'> {
+  get connection(): Pick<Connection, 'closing' | 'insideCommit' | 'report' | 'close'> {
     return this.#parts.connection
   }
 
@@ -79,10 +79,10 @@ export class Core {
     return definition
   }
 
-  /** Moves into another world (a virtual clock, a store of its own); returns the way back. */
-  moveTo(world: World): () => void {
+  /** Moves into another world (a virtual clock, a store of its own); returns the way back. What is not given stays. */
+  moveTo(world: Partial<World>): () => void {
     const before = this.#parts
-    this.#parts = this.#partsIn(world)
+    this.#parts = this.#partsIn({ ...before.world, ...world })
     return () => {
       this.#parts = before
     }
@@ -92,7 +92,7 @@ export class Core {
     const { timeoutMs } = this.settings
     const connection = new Connection({ ...world, events: this.events, timeoutMs })
     const ids = makeIds(world.clock, world.random)
-    return { world, connection, ids, store: new StoreClient(connection, ids) }
+    return { world, connection, ids, store: new StoreClient(connection, ids, this.forgets) }
   }
 }
 

@@ -1,17 +1,21 @@
 /**
- * The seam for instrumentation: one place around an attempt (start, context, end) and one around an enqueue. The
- * current-job context, the events that become log lines and the counters of a worker are fed from here; metrics and
- * traces add an `Instrument`. Without a listener nothing is built.
+ * The seam for instrumentation: one place around an attempt (start, context, end), one where a job is made and one around
+ * an enqueue. The current-job context, the events that become log lines and the counters of a worker are fed from here;
+ * metrics and traces add an `Instrument`, which can watch everything and change nothing. Without a listener nothing is
+ * built.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { AttemptEnd, AttemptFacts, Events } from '../job/events.ts'
-import type { Inherited } from '../job/new-job.ts'
-import type { NewJob } from '../job/record.ts'
+import { withMetadata, type Inherited } from '../job/new-job.ts'
+import type { Envelope, NewJob } from '../job/record.ts'
 import type { Outcome, Settlement } from '../job/settlement.ts'
 import type { Emitter } from '../std/emitter.ts'
 import { assertNever } from '../std/never.ts'
 import { toError } from '../std/text.ts'
+import { isThenable } from '../std/thenable.ts'
 import type { EnqueueAnswer, SettleAnswer } from '../stores/store.ts'
 import { currentJob, type CurrentJob } from './current-job.ts'
+import { hear, inside, type Layer } from './inside.ts'
 
 /** An attempt as an instrument sees it. Its facts are built when they are read. */
 export interface ObservedAttempt extends CurrentJob {
@@ -30,15 +34,41 @@ export interface EndedAttempt {
 
 type Enqueued = readonly EnqueueAnswer[]
 
-/** A listener around attempts and enqueues. A function that throws never changes what becomes of a job. */
+/** What is about to be enqueued or published. */
+export interface Made {
+  readonly kind: 'job' | 'event'
+  readonly name: string
+}
+
+/**
+ * A listener around attempts and enqueues. It changes nothing: what its functions return is ignored, but for `metadata`,
+ * and what they throw is told as `listener.failed`.
+ */
 export interface Instrument {
-  attemptStarted?(attempt: ObservedAttempt): void
-  /** Calls `run` once, within a context of its own (a span, say), and returns what it returns. */
-  inAttempt?(attempt: ObservedAttempt, run: () => unknown): unknown
+  /**
+   * A job or an event is made by the code that runs now. What this returns is added to its metadata, which the handler
+   * sees and hands on: a trace context, say. It has to be returned at once, not as a promise.
+   */
+  metadata?(made: Made): Readonly<Record<string, string>> | undefined
+  attemptStarted?(attempt: ObservedAttempt): unknown
+  /** Calls `run` before it returns, within a context of its own: a span, say. */
+  inAttempt?(attempt: ObservedAttempt, run: () => void): unknown
+  /** The same around one call of a batch handler, which runs for all these attempts and in the context of none. */
+  inBatch?(attempts: readonly ObservedAttempt[], run: () => void): unknown
+  /** The handler has returned or thrown; null if the lease of its attempt was lost. Messages by hand have none. */
+  handlerEnded?(attempt: ObservedAttempt, outcome: Outcome | null): unknown
   /** The store has answered the settle of the attempt, or its lease is lost. */
-  attemptEnded?(ended: EndedAttempt, answer: SettleAnswer): void
-  /** Calls `send` once, within a context of its own, and returns what it returns. */
-  aroundEnqueue?(jobs: readonly NewJob[], send: () => Promise<Enqueued>): Promise<Enqueued>
+  attemptEnded?(ended: EndedAttempt, answer: SettleAnswer): unknown
+  /**
+   * Calls `send` before it returns, within a context of its own. Concurrent enqueues are sent together, so that is not
+   * the context of the code that enqueued. `send` resolves to the answers: none for a tick that was not fired.
+   */
+  aroundEnqueue?(jobs: readonly NewJob[], send: () => Promise<Enqueued>): unknown
+}
+
+/** One call of a batch handler. */
+export interface ObservedBatch extends CurrentJob {
+  readonly attempts: readonly ObservedAttempt[]
 }
 
 /** What a worker has done since it started. */
@@ -60,6 +90,8 @@ export function newCounters(): AttemptCounters {
 export class Instrumentation {
   readonly #events: Emitter<Events>
   #instruments: readonly Instrument[] = []
+  /** Runs a function where no instrument has entered a context. */
+  readonly #outside = AsyncLocalStorage.snapshot()
 
   constructor(events: Emitter<Events>) {
     this.#events = events
@@ -88,12 +120,26 @@ export class Instrumentation {
     given: Given,
   ): Returned {
     if (this.#instruments.length === 0) return currentJob.run(attempt, run, given, attempt)
-    const innermost = (): unknown => run(given, attempt)
-    const wrapped = this.#instruments.reduceRight<() => unknown>(
-      (inner, one) => (one.inAttempt === undefined ? inner : () => one.inAttempt?.(attempt, inner)),
-      innermost,
-    )
-    return currentJob.run(attempt, wrapped) as Returned
+    const layers = this.#layers((one) => one.inAttempt && ((enter) => one.inAttempt?.(attempt, enter)))
+    return currentJob.run(attempt, inside, layers, () => run(given, attempt), this.#failed)
+  }
+
+  /** Calls a batch handler. */
+  inBatch<Given, Returned>(batch: ObservedBatch, run: (given: Given) => Returned, given: Given): Returned {
+    if (this.#instruments.length === 0) return currentJob.run(batch, run, given)
+    const { attempts } = batch
+    const layers = this.#layers((one) => one.inBatch && ((enter) => one.inBatch?.(attempts, enter)))
+    return currentJob.run(batch, inside, layers, () => run(given), this.#failed)
+  }
+
+  /** Runs `work` as if no job's code had called it, in no context of an instrument's. */
+  outside<T>(work: () => T): T {
+    if (this.#instruments.length === 0) return currentJob.run(undefined, work)
+    return this.#outside(() => currentJob.run(undefined, work))
+  }
+
+  handlerEnded(attempt: ObservedAttempt, outcome: Outcome | null): void {
+    if (this.#instruments.length > 0) this.#tell((one) => one.handlerEnded?.(attempt, outcome))
   }
 
   /** The store has answered the settle of an attempt. `counters` are those of its worker. */
@@ -122,31 +168,93 @@ export class Instrumentation {
     return currentJob.getStore()?.inherited
   }
 
-  /** Sends the jobs to the store and tells of those that it took. */
-  async aroundEnqueue(jobs: readonly NewJob[], send: () => Promise<Enqueued>): Promise<Enqueued> {
-    const wrapped = this.#instruments.reduceRight<() => Promise<Enqueued>>(
-      (inner, one) =>
-        one.aroundEnqueue === undefined ? inner : () => one.aroundEnqueue?.(jobs, inner) ?? inner(),
-      send,
-    )
-    const answers = await wrapped()
-    if (this.#events.has('job.enqueued')) {
-      jobs.forEach(({ name, queue }, index) => {
-        const { id, outcome } = answers[index] as EnqueueAnswer
-        this.#events.emit('job.enqueued', { id, job: name, queue, duplicate: outcome !== 'inserted' })
-      })
+  /** The envelope of a job or an event that is made here and now, with what instruments add to it. */
+  stamp(envelope: Envelope, kind: Made['kind'], name: string): Envelope {
+    return this.#instruments.length === 0 ? envelope : this.#stamped(envelope, { kind, name })
+  }
+
+  #stamped(envelope: Envelope, made: Made): Envelope {
+    let stamped = envelope
+    for (const one of this.#instruments) {
+      hear(() => {
+        const added = one.metadata?.(made)
+        if (added !== undefined && !isThenable(added)) stamped = withMetadata(stamped, added)
+        return added
+      }, this.#failed)
     }
+    return stamped
+  }
+
+  /** Sends the jobs to the store and tells of those that it took. */
+  aroundEnqueue(jobs: readonly NewJob[], send: () => Promise<Enqueued>): Promise<Enqueued> {
+    const sent = this.aroundEnqueueIn(jobs, send)
+    return this.#events.has('job.enqueued') ? this.#tellEnqueued(jobs, sent) : sent
+  }
+
+  /** The same in a transaction: whether there are such jobs is for its owner to say, by the commit. */
+  aroundEnqueueIn(jobs: readonly NewJob[], send: () => Promise<Enqueued>): Promise<Enqueued> {
+    return this.#instruments.length === 0 ? send() : this.#around(jobs, send, (sent) => sent)
+  }
+
+  aroundEnqueueSync(job: NewJob, send: () => EnqueueAnswer): EnqueueAnswer {
+    return this.#instruments.length === 0 ? send() : this.#around([job], send, async (answer) => [answer])
+  }
+
+  /** Fires a tick of a schedule. */
+  aroundFire<Fired extends string>(job: NewJob, send: () => Promise<Fired>): Promise<Fired> {
+    if (this.#instruments.length === 0) return send()
+    const inserted = [{ id: job.id, outcome: 'inserted' }] as const
+    return this.#around([job], send, async (sent) => ((await sent) === 'fired' ? inserted : []))
+  }
+
+  /** `answersOf`: what instruments see of what was sent. */
+  #around<T>(jobs: readonly NewJob[], send: () => T, answersOf: (sent: T) => Promise<Enqueued>): T {
+    let answers: Promise<Enqueued> | undefined
+    let lost: unknown
+    const work = (): T => {
+      try {
+        const sent = send()
+        answers = answersOf(sent)
+        return sent
+      } catch (error) {
+        answers = Promise.reject(error)
+        throw error
+      } finally {
+        answers?.catch((error: unknown) => void (lost = error))
+      }
+    }
+    const layers = this.#layers(
+      (one) =>
+        one.aroundEnqueue &&
+        ((enter) =>
+          one.aroundEnqueue?.(jobs, () => {
+            enter()
+            return answers as Promise<Enqueued>
+          })),
+    )
+    // An instrument that awaits what it sent fails with it: that is no mistake of its own.
+    return inside(layers, work, (error) => error !== lost && this.#failed(error))
+  }
+
+  async #tellEnqueued(jobs: readonly NewJob[], sent: Promise<Enqueued>): Promise<Enqueued> {
+    const answers = await sent
+    jobs.forEach(({ name, queue }, index) => {
+      const { id, outcome } = answers[index] as EnqueueAnswer
+      this.#events.emit('job.enqueued', { id, job: name, queue, duplicate: outcome !== 'inserted' })
+    })
     return answers
   }
 
-  #tell(call: (instrument: Instrument) => void): void {
-    for (const one of this.#instruments) {
-      try {
-        call(one)
-      } catch (error) {
-        this.#events.emit('listener.failed', { event: 'instrumentation', error: toError(error) })
-      }
-    }
+  #layers(layerOf: (instrument: Instrument) => Layer | undefined): readonly Layer[] {
+    return this.#instruments.flatMap((one) => layerOf(one) ?? [])
+  }
+
+  #tell(call: (instrument: Instrument) => unknown): void {
+    for (const one of this.#instruments) hear(() => call(one), this.#failed)
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#events.emit('listener.failed', { event: 'instrumentation', error: toError(error) })
   }
 }
 

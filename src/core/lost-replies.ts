@@ -17,12 +17,31 @@ export function isEdited(now: JobRecord, before: JobRecord, { payload, rank, due
   )
 }
 
-/** How many of the jobs were replayed or discarded: they exist and are not dead, or they do not exist. */
-export async function countDone(
-  ids: readonly JobId[],
-  type: 'replay' | 'discard',
-  read: (query: ListQuery) => Promise<JobPage>,
-): Promise<number> {
+/**
+ * Whether a call failed before anything of it was sent: no connection came about. Of a call that takes several steps,
+ * earlier ones may have been taken over a connection that was lost since.
+ */
+export function neverSent(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  // Node tries each address of a host, and tells of all of them.
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(neverSent)
+  const { syscall } = error as { readonly syscall?: unknown }
+  return syscall === 'connect' || syscall === 'getaddrinfo' || neverSent(error.cause)
+}
+
+export interface CountParts {
+  readonly type: 'replay' | 'discard'
+  /** Whether a job that completes is deleted at once. */
+  readonly forgets: boolean
+  readonly read: (query: ListQuery) => Promise<JobPage>
+}
+
+/**
+ * How many of the jobs were replayed or discarded. Discarded are those that do not exist: an id that never existed cannot
+ * be told from them. Replayed are those that exist and are not dead; where completed jobs are deleted at once, also those
+ * that do not exist.
+ */
+export async function countDone(ids: readonly JobId[], { type, forgets, read }: CountParts): Promise<number> {
   let found = 0
   let dead = 0
   let after: JobId | null = null
@@ -32,5 +51,7 @@ export async function countDone(
     dead += page.jobs.filter(({ state }) => state === 'dead').length
     after = page.next
   } while (after !== null)
-  return type === 'replay' ? found - dead : new Set(ids).size - found
+  const missing = new Set(ids).size - found
+  if (type === 'discard') return missing
+  return found - dead + (forgets ? missing : 0)
 }

@@ -9,9 +9,19 @@ import {
   requestLost,
   thrownBy,
   type Call,
+  type Fault,
 } from '../../test/support/virtual.ts'
 
 const run = (): void => undefined
+
+const KEEP_NOTHING = {
+  completedMs: 0,
+  deadMs: 0,
+  cancelledMs: 0,
+  maxCompleted: null,
+  maxDead: null,
+  maxCancelled: null,
+}
 
 /** The step is taken; then no answer comes, or the line breaks. */
 const lost = [
@@ -60,6 +70,18 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     expect(await world.run(handle.cancel('not needed'))).toBe('cancelled')
     expect(await world.record(handle.id)).toMatchObject({ state: 'cancelled', reason: 'not needed' })
     expect(line.callsTo('admin.change')).toHaveLength(2)
+  })
+
+  test('a cancel of a job that is not kept says that it is cancelled', async () => {
+    const { hf, world, line } = alone()
+    const handle = await hf.job({ name: 'job', run }).enqueue()
+    const pruned: Fault = async (perform) => {
+      await perform()
+      await world.store.upkeep.prune(KEEP_NOTHING, 10)
+    }
+    line.fail('admin.change', (perform) => fault(() => pruned(perform)), 1)
+    expect(await world.run(handle.cancel())).toBe('cancelled')
+    expect(await world.counts()).toEqual({})
   })
 
   test('a cancel of a job that had completed is too late', async () => {
@@ -124,6 +146,29 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     expect(await world.counts()).toEqual({ ready: 3 })
   })
 
+  test('a replay counts a job that has completed meanwhile and is not kept', async () => {
+    const { hf, world, line, told } = alone({ keep: { completed: 0 } })
+    let isBroken = true
+    const job = hf.job({
+      name: 'flaky',
+      retry: { attempts: 1 },
+      run: () => {
+        if (isBroken) throw new Error('broken')
+      },
+    })
+    const { id } = await job.enqueue()
+    await hf.work()
+    await world.until(() => told.of('job.failed').length === 1)
+    isBroken = false
+    line.fail(changing('replay'), fault, 1)
+    const gate = line.hold(changing('replay'), 'request')
+    const replayed = hf.deadLetters.replay(id)
+    await world.until(() => told.of('job.completed').length === 1 && gate.held() === 1)
+    gate.open()
+    expect(await world.run(replayed)).toMatchObject({ changed: 1 })
+    expect(await world.counts()).toEqual({})
+  })
+
   test('a replay does not count a job whose unique key is held by another', async () => {
     const { hf, world, line, job, ids } = await withDead(2)
     await job.enqueue(1)
@@ -163,10 +208,10 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     const job = hf.job({ name: 'job', run })
     await job.schedule('nightly', { every: '1d' })
     await job.schedule('hourly', { every: '1h' })
-    line.fail('schedules.remove', fault, 1)
+    line.fail('schedules.put', fault, 1)
     expect(await world.run(job.unschedule('nightly'))).toBe(true)
     const hourly = await hf.schedules.get('hourly')
-    line.fail('schedules.remove', fault, 1)
+    line.fail('schedules.put', fault, 1)
     expect(await world.run(hourly!.remove())).toBe(true)
     expect(await hf.schedules.list()).toEqual([])
     expect(await job.unschedule('nightly')).toBe(false)
@@ -176,13 +221,13 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
     const { hf, world, line } = alone()
     const subscriber = hf.subscribe({ name: 'listener', to: 'user.created', run })
     await subscriber.subscribe()
-    line.fail('notes.remove', fault, 1)
+    line.fail('notes.put', fault, 1)
     expect(await world.run(subscriber.unsubscribe())).toBe(true)
     expect(await hf.subscriptions.list()).toEqual([])
     expect(await subscriber.unsubscribe()).toBe(false)
     await subscriber.subscribe()
     const [subscription] = await hf.subscriptions.list()
-    line.fail('notes.remove', fault, 1)
+    line.fail('notes.put', fault, 1)
     expect(await world.run(subscription!.remove())).toBe(true)
   })
 
@@ -211,6 +256,40 @@ describe.each(lost)('if the first reply %s', (_, fault) => {
   })
 })
 
+describe('if the first try found no connection', () => {
+  const refusedAt = (address: string): Error =>
+    Object.assign(new Error(`connect ECONNREFUSED ${address}`), { code: 'ECONNREFUSED', syscall: 'connect' })
+  const fault: Fault = () =>
+    Promise.reject(new AggregateError([refusedAt('::1'), refusedAt('127.0.0.1')], 'no connection'))
+
+  test('a cancel of a job that never existed finds none', async () => {
+    const { hf, world, line } = alone()
+    const handle = await hf.job({ name: 'job', run }).enqueue()
+    await world.run(handle.cancel())
+    await world.store.upkeep.prune(KEEP_NOTHING, 10)
+    line.fail('admin.change', fault, 1)
+    expect(await world.run(thrownBy(handle.cancel()))).toMatchObject({ code: 'HF_JOB_NOT_FOUND' })
+    expect(line.callsTo('admin.change')).toHaveLength(3)
+  })
+
+  test('nothing was removed that never existed', async () => {
+    const { hf, world, line } = alone()
+    const job = hf.job({ name: 'job', run })
+    const subscriber = hf.subscribe({ name: 'listener', to: 'user.created', run })
+    line.fail('schedules.put', fault, 1)
+    expect(await world.run(job.unschedule('nightly'))).toBe(false)
+    line.fail('notes.put', fault, 1)
+    expect(await world.run(subscriber.unsubscribe())).toBe(false)
+  })
+
+  test('a change is made by the second', async () => {
+    const { hf, world, line } = alone()
+    const handle = await hf.job({ name: 'job', run }).enqueue()
+    line.fail('admin.change', fault, 1)
+    expect(await world.run(handle.cancel())).toBe('cancelled')
+  })
+})
+
 test('a cancel has one deadline, also if it has to look what became of the job', async () => {
   const { hf, world, line } = alone({ timeout: '5s' })
   const handle = await hf.job({ name: 'job', run }).enqueue()
@@ -231,6 +310,69 @@ test('an enqueue that the store refuses in part has one deadline for all parts',
   const ends = await world.run(Promise.allSettled([1, 2, 3, 4].map((n) => job.enqueue(n))))
   expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected'])
   expect(world.nowMs - begunMs).toBeLessThanOrEqual(5_001)
+})
+
+test('a cancel that its worker heard has no new deadline to look what became of the job', async () => {
+  const { hf, world, line } = alone({ timeout: '5s' })
+  const other = world.process()
+  const heeding = ({ signal }: { signal: AbortSignal }): Promise<never> =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+    })
+  const handle = await hf.job({ name: 'job', run: heeding }).enqueue()
+  other.hf.job({ name: 'job', run: heeding })
+  await other.hf.work()
+  await world.until(() => other.told.of('job.started').length === 1)
+  await handle.state()
+  const gate = line.hold('admin.change')
+  line.fail('admin.get', requestLost)
+  const begunMs = world.nowMs
+  const cancelled = thrownBy(handle.cancel())
+  await world.advance(2_900)
+  gate.open()
+  expect(await world.run(cancelled)).toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+  expect(world.nowMs - begunMs).toBeLessThanOrEqual(6_100)
+})
+
+test('an enqueueMany whose flush the store refuses in part has one deadline for all parts', async () => {
+  const { hf, world, line } = alone({ timeout: '5s' })
+  const job = hf.job({ name: 'job', input: z.number(), run })
+  const refusal = new HoldfastError('HF_STORE_REFUSED', 'The database refused a value.')
+  line.fail('enqueue', () => Promise.reject(refusal), 1)
+  line.fail('enqueue', requestLost)
+  const begunMs = world.nowMs
+  const error = await world.run(thrownBy(job.enqueueMany([1, 2, 3, 4])))
+  expect(error).toMatchObject({ code: 'HF_PARTIAL_ENQUEUE' })
+  expect(world.nowMs - begunMs).toBeLessThanOrEqual(5_001)
+})
+
+test('a publishMany has one deadline, for who subscribes and for their jobs', async () => {
+  const { hf, world, line } = alone({ timeout: '5s' })
+  const created = hf.event('user.created')
+  await hf.subscribe({ name: 'listener', to: 'user.created', run }).subscribe()
+  line.fail('notes.list', requestLost, 1)
+  line.fail('enqueue', requestLost)
+  const begunMs = world.nowMs
+  const error = await world.run(thrownBy(created.publishMany([undefined, undefined])))
+  expect(error).toMatchObject({ code: 'HF_PARTIAL_PUBLISH' })
+  expect(world.nowMs - begunMs).toBeLessThanOrEqual(5_001)
+})
+
+test('a bug of the store while a cancel waits for its worker is thrown, not waited out', async () => {
+  const { hf, world, line } = alone()
+  const other = world.process()
+  const handle = await hf.job({ name: 'job', run }).enqueue()
+  other.hf.job({ name: 'job', run: () => new Promise(() => undefined) })
+  await other.hf.work()
+  await world.until(() => other.told.of('job.started').length === 1)
+  other.freeze()
+  await handle.state()
+  const bug: Fault = () => Promise.reject(new TypeError('broken'))
+  line.fail((call) => call.method === 'admin.change' && line.callsTo('admin.change').length > 1, bug)
+  const begunMs = world.nowMs
+  expect(await world.run(thrownBy(handle.cancel()))).toMatchObject({ code: 'HF_STORE_CONTRACT' })
+  expect(world.nowMs - begunMs).toBeLessThan(100)
+  other.kill()
 })
 
 test('while a cancel waits for its worker, each look is one try', async () => {

@@ -36,7 +36,7 @@ import { changeOne, totalsOf } from '../stores/changes.ts'
 import { noTransactions } from '../stores/no-transactions.ts'
 import type { Connection } from './connection.ts'
 import { DEAD_LETTER_HANDLER, SUBSCRIBER, WORKER } from './notes.ts'
-import { countDone, isEdited } from './lost-replies.ts'
+import { countDone, isEdited, neverSent } from './lost-replies.ts'
 import { UpkeepCalls } from './upkeep-calls.ts'
 import { WorkerCalls } from './worker-calls.ts'
 
@@ -58,12 +58,20 @@ export class StoreClient {
   readonly upkeep: UpkeepCalls
   readonly #connection: Connection
   readonly #ids: Ids
+  /** Whether a job that completes is deleted at once. */
+  readonly #forgets: boolean
 
-  constructor(connection: Connection, ids: Ids) {
+  constructor(connection: Connection, ids: Ids, forgets: boolean) {
     this.worker = new WorkerCalls(connection)
     this.upkeep = new UpkeepCalls(connection)
     this.#connection = connection
     this.#ids = ids
+    this.#forgets = forgets
+  }
+
+  /** The deadline of an operation that begins now, for all its calls. */
+  deadline(): Deadline {
+    return this.#connection.deadline()
   }
 
   /** The error of a caller whose time is over. `doing` completes "could not …". */
@@ -124,22 +132,19 @@ export class StoreClient {
 
   // ── jobs ───────────────────────────────────────────────────────────────────
 
-  job(id: JobId): Promise<JobRecord | null> {
-    return this.#read(id, this.#connection.deadline())
-  }
-
-  #read(id: JobId, deadline: Deadline): Promise<JobRecord | null> {
+  job(id: JobId, deadline?: Deadline): Promise<JobRecord | null> {
     return this.#repeat(`read job ${id}`, (store) => store.admin.get(id), deadline)
   }
 
-  /** If a try before cancelled the job, the answer is `cancelled`, not `final`. */
-  async cancel(id: JobId, reason: string | null): Promise<ChangedOne> {
-    const tries = this.#tries()
+  /** If a try before cancelled the job, the answer is `cancelled`, not `final`, or `missing` because it was not kept. */
+  async cancel(id: JobId, reason: string | null, deadline: Deadline): Promise<ChangedOne> {
+    const tries = this.#tries(deadline)
     const answer = await tries.repeat(`cancel job ${id}`, (store) =>
       changeOne(store, id, { type: 'cancel', reason }),
     )
+    if (answer === 'missing' && tries.mayHaveTakenEffect) return 'cancelled'
     if (answer !== 'final' || tries.count === 1) return answer
-    const record = await this.#read(id, tries.deadline)
+    const record = await this.job(id, deadline)
     return record?.state === 'cancelled' ? 'cancelled' : 'final'
   }
 
@@ -150,8 +155,8 @@ export class StoreClient {
   }
 
   /** Once: the notes of workers that take longer than `START_WITHIN_MS` to start a job. */
-  slowWorkers(): Promise<readonly Note[]> {
-    return this.#once('find slow workers', (store) => store.notes.list(SLOW_WORKER))
+  slowWorkers(withinMs: number): Promise<readonly Note[]> {
+    return this.#once('find slow workers', (store) => store.notes.list(SLOW_WORKER), withinMs)
   }
 
   /** `before`: the job as it was read. If a try before changed it, the answer is `edited`, even if it runs by now. */
@@ -162,7 +167,7 @@ export class StoreClient {
       changeOne(store, id, { type: 'edit', ...edit }),
     )
     if (answer === 'edited' || tries.count === 1) return answer
-    const now = await this.#read(id, tries.deadline)
+    const now = await this.job(id, tries.deadline)
     return now !== null && isEdited(now, before, edit) ? 'edited' : answer
   }
 
@@ -198,7 +203,7 @@ export class StoreClient {
     if (tries.count === 1 || ids === undefined || after !== null || next !== null) return answer
     const read = (query: ListQuery): Promise<JobPage> =>
       this.#repeat('list dead letters', (store) => store.admin.list(query), tries.deadline)
-    return { ...answer, changed: await countDone(ids, type, read) }
+    return { ...answer, changed: await countDone(ids, { type, forgets: this.#forgets, read }) }
   }
 
   /** Replays a job that was just read as dead, with another payload; false if its unique key is held by another. */
@@ -289,7 +294,10 @@ export class StoreClient {
       newest = undefined
       throw error
     })
-    return () => this.#once('end a subscription', stop, GOODBYE_MS).catch(() => undefined)
+    return () =>
+      this.#once('end a subscription', stop, GOODBYE_MS).catch((error: unknown) =>
+        this.#connection.report('end a subscription', error),
+      )
   }
 
   // ── tries ──────────────────────────────────────────────────────────────────
@@ -305,11 +313,11 @@ export class StoreClient {
   async #remove(doing: string, send: (store: Store) => Promise<boolean>): Promise<boolean> {
     const tries = this.#tries()
     const isRemoved = await tries.repeat(doing, send)
-    return isRemoved || tries.count > 1
+    return isRemoved || tries.mayHaveTakenEffect
   }
 
-  #tries(): Tries {
-    return new Tries(this.#connection)
+  #tries(deadline?: Deadline): Tries {
+    return new Tries(this.#connection, deadline)
   }
 }
 
@@ -317,11 +325,18 @@ export class StoreClient {
 class Tries {
   readonly deadline: Deadline
   count = 0
+  /** Tries that failed before they reached the store. */
+  #neverSent = 0
   readonly #connection: Connection
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, deadline = connection.deadline()) {
     this.#connection = connection
-    this.deadline = connection.deadline()
+    this.deadline = deadline
+  }
+
+  /** Whether a try before the answered one may have taken the step. Only of a single step: see `neverSent`. */
+  get mayHaveTakenEffect(): boolean {
+    return this.count - this.#neverSent > 1
   }
 
   repeat<T>(doing: string, send: (store: Store) => Promise<T>): Promise<T> {
@@ -330,7 +345,10 @@ class Tries {
       deadline: this.deadline,
       send: (store) => {
         this.count++
-        return send(store)
+        return send(store).catch((error: unknown) => {
+          if (neverSent(error)) this.#neverSent++
+          throw error
+        })
       },
     })
   }

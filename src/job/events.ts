@@ -140,6 +140,10 @@ export interface Events {
   }
   'leader.elected': { readonly candidate: string }
   'leader.lost': { readonly candidate: string }
+  /**
+   * Upkeep, or another call that no caller waits for, failed. `duty` completes "could not …". For an election or a note about
+   * a worker only what is no outage is told: outages emit `store.down`.
+   */
   'duty.failed': { readonly duty: string; readonly error: Error }
   'store.down': { readonly doing: string; readonly error: Error }
   'store.up': { readonly downMs: number }

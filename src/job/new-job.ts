@@ -188,6 +188,11 @@ export function readEnvelope(options: NewJobOptions, due: Due, inherited: Inheri
   }
 }
 
+/** The envelope with some more metadata, which replaces what has the same name. */
+export function withMetadata(envelope: Envelope, added: Readonly<Record<string, string>>): Envelope {
+  return { ...envelope, metadata: readMetadata(added, envelope.metadata) }
+}
+
 /** A policy that travels with the job must survive JSON; functions belong into the definition. */
 function readStoredRetry(retry: RetryOptions): RetryOptions {
   for (const [field, value] of Object.entries(retry)) {

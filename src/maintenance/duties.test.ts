@@ -226,6 +226,45 @@ describe('a duty that fails', () => {
   })
 })
 
+describe('a bug of the store that no caller hears of', () => {
+  test.each([
+    ['subscribe', 'subscribe to wake-ups'],
+    ['unsubscribe', 'end a subscription'],
+    ['upkeep.lead', 'elect a leader'],
+    ['notes.put', "note the store's time"],
+    ['notes.put', 'list a worker'],
+    ['notes.put', 'take a worker off the list'],
+    ['notes.put', 'declare the handler of dead letters'],
+    ['admin.queues', 'count waiting jobs'],
+  ])('in %s is an event: could not %s', async (method, duty) => {
+    const { hf, world, told, line } = alone()
+    hf.job({ name: 'job', run: () => undefined })
+    hf.deadLetters.handle(() => undefined)
+    const bug = (): Promise<never> => Promise.reject(new TypeError('broken'))
+    // The worker subscribes first; upkeep does after that, and has to do without.
+    if (method === 'subscribe') line.fail(() => line.callsTo('subscribe').length === 2, bug)
+    const worker = await hf.work()
+    await world.advance(1_000)
+    if (method !== 'subscribe') line.fail(method, bug)
+    await world.advance(60_000)
+    await world.run(worker.stop())
+    const failed = told.of('duty.failed').find((one) => one.duty === duty)
+    expect(failed?.error).toMatchObject({ code: 'HF_STORE_CONTRACT' })
+    expect(told.of('store.down')).toEqual([])
+  })
+
+  test('is none of an outage: the connection tells of that', async () => {
+    const { hf, world, told, line } = alone()
+    hf.job({ name: 'job', run: () => undefined })
+    const worker = await hf.work()
+    await world.advance(1_000)
+    line.fail(['notes.put', 'admin.queues', 'upkeep.lead'], refused)
+    await world.advance(60_000)
+    await world.run(worker.stop())
+    expect(told.of('duty.failed')).toEqual([])
+  })
+})
+
 describe('upkeep', () => {
   test('goes on while only messages are pulled by hand, and ends with the close', async () => {
     const { hf, world } = alone()

@@ -1,5 +1,6 @@
 /**
  * Who does the upkeep. One candidate leads at a time; an election that fails for any reason means "not the leader".
+ * An error that is no outage is told as `duty.failed`: otherwise nobody would know why nobody leads.
  * Nothing depends on there being only one: every duty is an atomic step that is harmless when two take it.
  */
 import type { Core } from '../core/core.ts'
@@ -43,7 +44,8 @@ export class Leader {
       this.#noteSeen(sentMs)
       // From when it was sent, less a margin: by the store's clock the term may have begun that early.
       this.#leadsUntilMs = won ? sentMs + this.#ttlMs * 0.9 : 0
-    } catch {
+    } catch (error) {
+      this.#core.connection.report('elect a leader', error)
       this.#seenSinceMs = undefined
       this.#leadsUntilMs = 0
     }
@@ -53,7 +55,9 @@ export class Leader {
   async resign(): Promise<void> {
     if (!this.leads) return
     this.#leadsUntilMs = 0
-    await this.#core.store.upkeep.resign(this.#candidate, this.#ttlMs).catch(() => undefined)
+    await this.#core.store.upkeep
+      .resign(this.#candidate, this.#ttlMs)
+      .catch((error: unknown) => this.#core.connection.report('resign', error))
   }
 
   #noteSeen(sentMs: number): void {

@@ -61,11 +61,13 @@ export class Maintenance {
   async #run(): Promise<void> {
     await this.#leader.elect()
     // Nothing waits for the hints: without them, the promoter still looks every second.
-    const subscribing = this.#core.store.subscribe((hint) => this.#hear(hint)).catch(() => undefined)
+    const subscribing = this.#core.store
+      .subscribe((hint) => this.#hear(hint))
+      .catch((error: unknown) => this.#core.connection.report('subscribe to wake-ups', error))
     await Promise.all([this.#holdElections(), ...this.#loops.map((loop) => this.#perform(loop))])
     this.#cancelExpected?.()
     const unsubscribe = await subscribing
-    await unsubscribe?.()
+    if (unsubscribe !== undefined) await unsubscribe()
     await this.#leader.resign()
   }
 

@@ -108,8 +108,10 @@ async function fire(
 ): Promise<Awaited<ReturnType<Schedules['fire']>>> {
   const { id, jitterMs } = schedule
   const due = { inMs: jitterMs === 0 ? 0 : Math.floor(core.random.float() * jitterMs) }
-  const job = { ...schedule.job, id: tickJobId(schedule, tick), due }
-  const fired = await core.store.upkeep.fire(id, tick, next, job)
+  const { store, instrumentation } = core
+  const envelope = instrumentation.stamp(schedule.job.envelope, 'job', schedule.job.name)
+  const job = { ...schedule.job, id: tickJobId(schedule, tick), due, envelope }
+  const fired = await instrumentation.aroundFire(job, () => store.upkeep.fire(id, tick, next, job))
   if (fired !== 'fired') return fired
   const lateMs = Math.max(0, time() - tick)
   const event = { schedule: id, job: job.name, jobId: job.id, tick: new Date(tick), lateMs }

@@ -55,7 +55,7 @@ export class StoreClock {
   async #note({ now, sentMs }: Sight): Promise<void> {
     await this.#core.store.upkeep.noteTime(String(now)).then(
       () => void (this.#notedMs = sentMs),
-      () => undefined,
+      (error: unknown) => this.#core.connection.report("note the store's time", error),
     )
   }
 

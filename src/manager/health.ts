@@ -87,8 +87,7 @@ export class HealthDesk implements Health {
   /** Never rejects: where the store does not answer, the workers' own calls to it say so. */
   async judgeWorkers(): Promise<WorkerVerdict[]> {
     const { members } = this.#roster
-    const backlog =
-      members.length === 0 ? null : await Backlog.read(this.#core, BACKLOG_TIMEOUT_MS).catch(() => null)
+    const backlog = members.length === 0 ? null : await this.#backlog()
     return members.map((member) => {
       const problems = member.judge(backlog?.in(member.queues) ?? null)
       const wasHealthy = member.problems.length === 0
@@ -96,6 +95,13 @@ export class HealthDesk implements Health {
       const { name, id } = member
       this.#tell('worker', name, id, wasHealthy, problems)
       return { name, id, healthy: problems.length === 0, problems }
+    })
+  }
+
+  #backlog(): Promise<Backlog | null> {
+    return Backlog.read(this.#core, BACKLOG_TIMEOUT_MS).catch((error: unknown) => {
+      this.#core.connection.report('count waiting jobs', error)
+      return null
     })
   }
 

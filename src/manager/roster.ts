@@ -42,7 +42,7 @@ export class Roster {
     const { worker: calls } = this.#core.store
     const writing = before
       .then(() => calls.putStatus(member.noteId, text, this.#ttlMs))
-      .catch(() => undefined)
+      .catch((error: unknown) => this.#core.connection.report('list a worker', error))
     this.#members.set(member, writing)
     return writing
   }
@@ -53,7 +53,10 @@ export class Roster {
     if (writing === undefined) return
     this.#members.delete(member)
     await writing
-    await this.#core.store.worker.removeStatus(member.noteId).catch(() => undefined)
+    const { connection, store } = this.#core
+    await store.worker
+      .removeStatus(member.noteId)
+      .catch((error: unknown) => connection.report('take a worker off the list', error))
   }
 
   /** Every worker of the fleet; those of this process as they are now. */

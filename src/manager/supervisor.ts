@@ -110,6 +110,8 @@ export class Supervisor {
   async #renewHandler(): Promise<void> {
     const handler = this.#roster.members.flatMap((member) => member.jobs.get(DEAD_LETTER_JOB) ?? [])[0]
     // The connection tells of an outage; the next round tries again.
-    await declareHandler(this.#core, handler, HANDLER_ROUNDS * this.#settings.everyMs).catch(() => undefined)
+    await declareHandler(this.#core, handler, HANDLER_ROUNDS * this.#settings.everyMs).catch(
+      (error: unknown) => this.#core.connection.report('declare the handler of dead letters', error),
+    )
   }
 }

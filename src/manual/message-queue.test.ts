@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Fatal } from '../errors.ts'
-import { alone, letPromisesRun, thrownBy } from '../../test/support/virtual.ts'
+import { alone, busy, letPromisesRun, thrownBy } from '../../test/support/virtual.ts'
 import type { GetOptions } from './message-queue.ts'
 
 describe('a queue by hand', () => {
@@ -242,5 +242,61 @@ describe('typed jobs and messages', () => {
     await hf.queue('default').send('x')
     await hf.queue('other').send('y')
     expect(await hf.queue('default').size()).toBe(3)
+  })
+})
+
+describe('messages that expired', () => {
+  /** Each call to the store takes a second, so that passing over them all takes long. */
+  async function expired(count: number) {
+    const fleet = alone()
+    const { hf, world, line, clock } = fleet
+    const queue = hf.queue('default')
+    for (let n = 0; n < count; n++) await queue.send(n, { expiresIn: '1s' })
+    await world.advance(2_000)
+    line.fail('cycle', async (perform) => {
+      await busy(clock, 1_000)
+      return perform()
+    })
+    return { ...fleet, queue }
+  }
+
+  test('are passed over, and the one behind them is given out', async () => {
+    const { hf, world } = alone()
+    const queue = hf.queue('default')
+    for (let n = 0; n < 5; n++) await queue.send(n, { expiresIn: '1s' })
+    await world.advance(2_000)
+    await queue.send('live')
+    const [message] = await world.run(queue.get())
+    expect(message?.payload).toBe('live')
+    expect(await world.counts()).toEqual({ cancelled: 5, running: 1 })
+  })
+
+  test('hold up a get() for its timeout at most, and are settled before the next are claimed', async () => {
+    const { queue, world } = await expired(30)
+    const beganMs = world.nowMs
+    expect(await world.run(queue.get())).toEqual([])
+    expect(world.nowMs - beganMs).toBeLessThanOrEqual(12_000)
+    expect(await world.counts()).toMatchObject({ cancelled: 5, ready: 25 })
+  })
+
+  test('do not keep a get() from hearing its signal', async () => {
+    const { queue, world } = await expired(30)
+    const abort = new AbortController()
+    const got = thrownBy(queue.get({ signal: abort.signal }))
+    await world.advance(3_500)
+    abort.abort(new Error('no longer needed'))
+    await world.advance(2_000)
+    expect(await got).toMatchObject({ message: 'no longer needed' })
+    expect(await world.counts()).toMatchObject({ cancelled: 2 })
+  })
+
+  test('do not hold up a close', async () => {
+    const { queue, world } = await expired(30)
+    const got = thrownBy(queue.get({ wait: '1h' }))
+    await world.advance(3_500)
+    const beganMs = world.nowMs
+    await world.run(queue.close())
+    expect(world.nowMs - beganMs).toBeLessThanOrEqual(3_000)
+    expect(await got).toMatchObject({ code: 'HF_CLOSED' })
   })
 })

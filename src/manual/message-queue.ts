@@ -102,7 +102,7 @@ export class MessageQueue implements LocalWorker {
         started: (attempt) => this.#session.loop.started(attempt),
         ended: (attempt) => this.#session.loop.ended(attempt),
       },
-      onGivenUp: (pending) => this.#settleQuietly(pending),
+      onGivenUp: (pending) => void this.#settleQuietly(pending),
     })
     this.#session = new Session({
       core,
@@ -133,7 +133,10 @@ export class MessageQueue implements LocalWorker {
 
   async #get(limit: number, waitMs: number, signal: AbortSignal | undefined): Promise<readonly Message[]> {
     const { clock, settings } = this.#core
-    const deadlineMs = clock.monotonicMs() + waitMs
+    const begunMs = clock.monotonicMs()
+    const deadlineMs = begunMs + waitMs
+    // Passing over messages that no caller gets is not waiting for one, but has to end as well.
+    const giveUpMs = begunMs + Math.max(waitMs, settings.timeoutMs)
     const bell = new Bell(clock)
     const ring = (): void => bell.ring()
     this.#bells.add(bell)
@@ -144,9 +147,11 @@ export class MessageQueue implements LocalWorker {
         if (this.#closed) throw new HoldfastError('HF_CLOSED', `Queue "${this.name}" is closed.`)
         this.#started ??= this.#start()
         await this.#started
-        const messages = await this.#claim(limit)
+        const { messages, passedOver } = await this.#claim(limit)
+        if (messages.length > 0) return messages
+        if (passedOver && clock.monotonicMs() < giveUpMs) continue
         const leftMs = deadlineMs - clock.monotonicMs()
-        if (messages.length > 0 || leftMs <= 0) return messages
+        if (leftMs <= 0) return messages
         await bell.wait(Math.min(leftMs, settings.env.pollMs ?? 1_000))
       }
     } finally {
@@ -205,22 +210,25 @@ export class MessageQueue implements LocalWorker {
     if (hint.type === 'paused') this.paused(hint.queue)
   }
 
-  async #claim(limit: number): Promise<Message[]> {
+  async #claim(limit: number): Promise<Claimed> {
     const suspects = ![...this.#held.running].some((attempt) => attempt.job.crashes > 0)
-    let claimed: Attempt[] = []
-    let held: Attempt[] = []
+    const held: Attempt[] = []
+    const ended: Promise<void>[] = []
     this.#session.claimSent()
     try {
       const claim = { queue: this.name, limit, suspects }
       const { leases, sentMs } = await this.#session.cycle({ settle: [], claim })
-      claimed = leases.flatMap((lease) => this.#attemptsOf(lease, sentMs))
-      held = claimed.filter((attempt) => this.#hold(attempt))
+      for (const attempt of leases.flatMap((lease) => this.#attemptsOf(lease, sentMs))) {
+        const outcome = this.#hold(attempt)
+        if (outcome === null) held.push(attempt)
+        else ended.push(this.#end(attempt, outcome))
+      }
     } finally {
       this.#session.claimLanded()
     }
-    // If all of them were too late, others may stand behind them.
-    if (claimed.length > 0 && held.length === 0) return this.#claim(limit)
-    return held.map((attempt) => this.#message(attempt))
+    // If all of them were too late, others may stand behind them. The next claim waits: it would pile up settles.
+    if (held.length === 0) await Promise.all(ended)
+    return { messages: held.map((attempt) => this.#message(attempt)), passedOver: ended.length > 0 }
   }
 
   #attemptsOf(lease: Lease, sentMs: number): Attempt[] {
@@ -229,18 +237,15 @@ export class MessageQueue implements LocalWorker {
     return lease.jobs.map((job, position) => new Attempt(job, lease, position, worker, nowMs, sentMs))
   }
 
-  /** False if it was cancelled or paused meanwhile, or is too late: then no caller gets it. */
-  #hold(attempt: Attempt): boolean {
+  /** How it ends if it was cancelled or paused meanwhile, or is too late: then no caller gets it. */
+  #hold(attempt: Attempt): Outcome | null {
     const nowMs = this.#core.clock.monotonicMs()
     const notice = this.#session.heardOf(attempt)
-    if (notice?.type === 'cancelled') this.#end(attempt, { type: 'cancelled', reason: notice.reason })
-    else if (notice?.type === 'paused') this.#end(attempt, { type: 'interrupted' })
-    else {
-      const outcome = lateOutcome(attempt, nowMs)
-      if (outcome === null) this.#held.begin(attempt, nowMs)
-      else this.#end(attempt, outcome)
-    }
-    return attempt.phase === 'running'
+    if (notice?.type === 'cancelled') return { type: 'cancelled', reason: notice.reason }
+    if (notice?.type === 'paused') return { type: 'interrupted' }
+    const outcome = lateOutcome(attempt, nowMs)
+    if (outcome === null) this.#held.begin(attempt, nowMs)
+    return outcome
   }
 
   #message(attempt: Attempt): Message {
@@ -279,17 +284,17 @@ export class MessageQueue implements LocalWorker {
   }
 
   /** Ends a message that no caller has. */
-  #end(attempt: Attempt, outcome: Outcome): void {
+  async #end(attempt: Attempt, outcome: Outcome): Promise<void> {
     const pending = this.#held.conclude(attempt, outcome)
-    if (pending !== null) this.#settleQuietly(pending)
+    if (pending !== null) await this.#settleQuietly(pending)
   }
 
-  /** Nobody waits for this settle, so nobody else would try again. */
-  #settleQuietly(pending: PendingSettle): void {
+  /** Never rejects: no caller waits for this settle, so it is tried again from here. */
+  async #settleQuietly(pending: PendingSettle): Promise<void> {
     const { attempt } = pending
     const first = this.#unwritten.get(attempt) ?? pending
     this.#unwritten.delete(attempt)
-    this.#finish(this.#write(first, (settle) => this.#sendOrRefuse(settle))).catch((error: unknown) => {
+    await this.#finish(this.#write(first, (settle) => this.#sendOrRefuse(settle))).catch((error: unknown) => {
       if (this.#closed || attempt.phase !== 'running') return
       this.#session.tellError('settle a message', error)
       this.#unwritten.set(attempt, first)
@@ -348,6 +353,12 @@ export class MessageQueue implements LocalWorker {
     for (const attempt of this.#held.lose(this.#held.running, tokens)) this.#held.drop(attempt)
     this.#session.forget(tokens)
   }
+}
+
+interface Claimed {
+  readonly messages: readonly Message[]
+  /** Whether it brought messages that no caller gets. */
+  readonly passedOver: boolean
 }
 
 interface Written {

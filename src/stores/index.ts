@@ -44,7 +44,15 @@ export { groupOf, mergeGroups } from './dead-groups.ts'
 export { matches } from './job-filter.ts'
 export { refuseTransaction } from './no-transactions.ts'
 export { checkSettles, unknownSettlement } from './settle-check.ts'
-export { checkChange, checkDuration, checkFlush, checkJobs, checkNote, checkSchedule, checkText } from './write-check.ts'
+export {
+  checkChange,
+  checkDuration,
+  checkFlush,
+  checkJobs,
+  checkNote,
+  checkSchedule,
+  checkText,
+} from './write-check.ts'
 export {
   FLUSH_MEMORY_MS,
   LATEST_ARRIVAL_MS,

@@ -12,7 +12,9 @@ import { Hub } from '../hub.ts'
 import type { Duration } from '../std/duration.ts'
 import { seededRandom } from '../std/random.ts'
 import { VirtualClock } from '../std/virtual-clock.ts'
-import { memoryStore } from '../stores/memory/index.ts'
+import { enqueue } from '../stores/memory/core.ts'
+import { storeOn } from '../stores/memory/memory-store.ts'
+import { MemoryState } from '../stores/memory/state.ts'
 import { MAX_BATCH, type Store } from '../stores/store.ts'
 import { TestWorker, type RunResult } from './test-worker.ts'
 
@@ -66,6 +68,8 @@ export interface TestQueue extends AsyncDisposable {
 
 /** More than any test means to run: a job that enqueues itself again would run for ever. */
 const MAX_DRAINED = 50_000
+/** Of each final state. */
+const MAX_FINISHED = 100_000
 
 export async function testQueue<Q extends string, Ctx>(
   hf: Holdfast<Q, Ctx>,
@@ -77,7 +81,8 @@ export async function testQueue<Q extends string, Ctx>(
     throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a test queue already: close() it first.')
   const clock = new VirtualClock(readInstant(options.start ?? '2030-01-01T00:00:00Z', 'start'))
   const random = seededRandom(options.seed ?? 1)
-  const store = taking(memoryStore({ clock, random }), options.tx ?? NO_DATABASE)
+  const state = new MemoryState({ clock, random, maxFinished: MAX_FINISHED })
+  const store = taking(state, options.tx ?? NO_DATABASE)
   const moveBack = hub.moveTo({ store, clock, random })
   hub.underTest = true
   const worker = new TestWorker(hub.client, clock, options.deliver ?? 'once')
@@ -128,7 +133,8 @@ export async function testQueue<Q extends string, Ctx>(
  * Code under test may enqueue in a transaction of its own, and commit in one of ours. Here that is at once, whatever
  * becomes of the transaction.
  */
-function taking(store: Store, tx: CommitTx): Store {
+function taking(state: MemoryState, tx: CommitTx): Store {
+  const store = storeOn(state)
   return {
     ...store,
     enqueue: ({ id, jobs }) => store.enqueue({ id, jobs }),
@@ -139,6 +145,11 @@ function taking(store: Store, tx: CommitTx): Store {
         const { settled } = await store.cycle({ worker, settle, claim: null })
         if (settled[0] !== 'written')
           throw new HoldfastError('HF_LEASE_LOST', 'The lease of this job is gone.')
+      },
+      enqueueSync: ({ id, jobs }) => {
+        const answers = enqueue(state, { id, jobs })
+        state.tellHints()
+        return answers
       },
     },
   }

@@ -14,7 +14,7 @@ import { declareHandler, HandingOver } from '../maintenance/dead-letters.ts'
 import { fireSchedules } from '../maintenance/scheduler.ts'
 import { toError } from '../std/text.ts'
 import { letPromisesRun, type VirtualClock } from '../std/virtual-clock.ts'
-import { MAX_BATCH, type Lease } from '../stores/store.ts'
+import { MAX_BATCH, type CycleAnswer, type CycleRequest, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
 import { Attempts } from '../worker/attempts.ts'
 import { BatchGroup } from '../worker/batch-group.ts'
@@ -147,7 +147,7 @@ export class TestWorker implements LocalWorker {
 
   /** One attempt at this job. Jobs that stand before it in its queue are put back as they were. */
   async runById(id: JobId, onStart?: () => void): Promise<RunResult<unknown>> {
-    const record = await this.#core.connection.store.admin.get(id)
+    const record = await this.#core.store.job(id)
     if (record === null) throw jobNotFound(id)
     await this.#clock.advance(Math.max(0, record.dueAt - this.#clock.now()))
     await this.#promote()
@@ -181,7 +181,7 @@ export class TestWorker implements LocalWorker {
   async #promote(): Promise<{ nextInMs: number | null }> {
     await this.#handing.look()
     const tickInMs = (await fireSchedules(this.#core)) ?? Infinity
-    const { upkeep } = this.#core.connection.store
+    const { upkeep } = this.#core.store
     let answer = await upkeep.promote(MAX_BATCH)
     while (answer.promoted === MAX_BATCH) answer = await upkeep.promote(MAX_BATCH)
     const nextInMs = Math.min(tickInMs, answer.nextInMs ?? Infinity)
@@ -190,15 +190,19 @@ export class TestWorker implements LocalWorker {
 
   async #claim(queue: string, limit: number): Promise<readonly Lease[]> {
     const claim = { queue, limit, suspects: true }
-    const { leases } = await this.#core.connection.store.cycle({ worker: this.#worker, settle: [], claim })
-    return leases
+    return (await this.#cycle({ settle: [], claim })).leases
   }
 
   async #release({ token, jobs }: Lease, isKept: (position: number) => boolean): Promise<void> {
     const positions = jobs.map((_, position) => position).filter((position) => !isKept(position))
     const settlement = { type: 'release' } as const
     const releases = positions.map((position) => ({ token, position, settlement, runMs: 0 }))
-    await this.#core.connection.store.cycle({ worker: this.#worker, settle: releases, claim: null })
+    await this.#cycle({ settle: releases, claim: null })
+  }
+
+  #cycle(request: Omit<CycleRequest, 'worker'>): Promise<CycleAnswer> {
+    const { store, settings } = this.#core
+    return store.worker.cycle({ worker: this.#worker, ...request }, settings.timeoutMs)
   }
 
   async #run(
@@ -241,20 +245,17 @@ export class TestWorker implements LocalWorker {
 
   /** Acts like a process that is killed after its work is done and before its settle is sent. */
   async #dieBeforeSettling(): Promise<void> {
-    const { store } = this.#core.connection
-    const reports = this.#attempts.takeReports()
-    await store.cycle({ worker: this.#worker, settle: [], claim: null, reports })
-    await store.retire(this.#worker)
+    const { store, settings } = this.#core
+    await this.#cycle({ settle: [], claim: null, reports: this.#attempts.takeReports() })
+    await store.worker.retire(this.#worker, settings.timeoutMs)
     this.#worker = this.#core.ids.worker()
     await this.#register()
     await store.upkeep.rescue(MAX_BATCH)
   }
 
   async #settle(pending: PendingSettle): Promise<RunResult<unknown>> {
-    const { store } = this.#core.connection
     const reports = this.#attempts.takeReports()
-    const settle = [pending.request]
-    const { settled } = await store.cycle({ worker: this.#worker, settle, claim: null, reports })
+    const { settled } = await this.#cycle({ settle: [pending.request], claim: null, reports })
     this.#core.instrumentation.attemptEnded(pending, settled[0] ?? 'lost')
     return resultOf(pending)
   }

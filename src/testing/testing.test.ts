@@ -124,6 +124,20 @@ describe('a test queue', () => {
     expect(result.state === 'retrying' && result.error.message).toContain('longer than its timeout of 10s')
   })
 
+  test('takes what is enqueued in a transaction, with a promise or without', async () => {
+    const { hf, send, sent } = mailer()
+    const once = hf.job({ name: 'once', unique: () => ({ key: 'the one' }), run: () => undefined })
+    await using t = await testQueue(hf)
+    const tx = { prepare: () => undefined, exec: () => undefined, close: () => undefined }
+    const handle = send.enqueueSync({ to: 'ada' }, { tx })
+    await send.enqueue({ to: 'bob' }, { tx })
+    expect(once.enqueueSync(undefined, { tx }).outcome).toBe('inserted')
+    expect(once.enqueueSync(undefined, { tx }).outcome).toBe('duplicate')
+    expect(await handle.state()).toBe('ready')
+    expect(await t.drain()).toEqual({ completed: 3, dead: 0, retried: 0 })
+    expect(sent).toEqual(['hello ada', 'hello bob'])
+  })
+
   test('delivers every job twice when asked to, so that a handler that is not idempotent shows', async () => {
     const { hf, send, sent } = mailer()
     const keys = new Set<string>()

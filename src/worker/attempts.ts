@@ -97,6 +97,7 @@ export class Attempts implements Execution, AttemptWatcher {
   ended(attempt: Attempt, outcome: Outcome | null): void {
     try {
       attempt.returned(this)
+      this.core.instrumentation.handlerEnded(attempt, outcome)
       if (attempt.batch === undefined || attempt.batch.ended(attempt)) this.#slotsTaken--
       this.drop(attempt)
       this.#parts.onReturned?.(attempt, outcome)

@@ -8,9 +8,16 @@ import type { Batched } from './batched.ts'
 const broken = new Error('a bug')
 
 function batched(): Batched {
-  const inherited = { correlationId: '1', metadata: {} }
-  const abort = new LazyAbort()
-  return { worker: 'worker', abort, abortedFor: undefined, inherited, unhandled() {}, batchCall: undefined }
+  const part = {
+    worker: 'worker',
+    abort: new LazyAbort(),
+    abortedFor: undefined,
+    inherited: { correlationId: '1', metadata: {} },
+    unhandled: () => undefined,
+    batchCall: undefined,
+  }
+  // What an instrument would read.
+  return part as Omit<Batched, 'facts' | 'waitMs' | 'end'> as Batched
 }
 
 test.each(['after the call', 'at the end of a member'])(

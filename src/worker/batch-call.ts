@@ -1,5 +1,5 @@
 /** One call of a batch handler, for all of its members. Each member ends with its own result or error. */
-import { currentJob, type CurrentJob } from '../core/current-job.ts'
+import type { Instrumentation, ObservedBatch } from '../core/instrumentation.ts'
 import { HoldfastError } from '../errors.ts'
 import type { BatchContext, RunContext } from '../job/context.ts'
 import type { Inherited } from '../job/new-job.ts'
@@ -57,13 +57,17 @@ export class BatchMember {
   }
 }
 
-export class BatchCall implements CurrentJob {
+export class BatchCall implements ObservedBatch {
   readonly #members: readonly BatchMember[]
   readonly #abort = new LazyAbort()
   #returned = false
 
   constructor(members: readonly BatchMember[]) {
     this.#members = members
+  }
+
+  get attempts(): readonly Batched[] {
+    return this.#members.map(({ attempt }) => attempt)
   }
 
   /** Jobs that the handler enqueues inherit nothing if the batch has several jobs. */
@@ -86,10 +90,10 @@ export class BatchCall implements CurrentJob {
    * Calls `onReturned` before any member ends, so that the next batch has the new size. Whatever goes wrong, every member
    * ends; rejects afterwards with what one of them, or `onReturned`, has thrown.
    */
-  async run(run: BatchFunction, onReturned: () => void): Promise<void> {
+  async run(seam: Instrumentation, run: BatchFunction, onReturned: () => void): Promise<void> {
     let tellMember: (member: BatchMember, index: number) => void
     try {
-      const returned = await currentJob.run(this, run, new Batch(this.#members, this.#abort))
+      const returned = await seam.inBatch(this, run, new Batch(this.#members, this.#abort))
       const results = readResults(returned, this.#members)
       // They may be promises; the call is over when the last of them is.
       const ended = results.some(isThenable) ? await Promise.allSettled(results) : results

@@ -4,7 +4,6 @@
  * second at most: then those that are there are called as a batch, and later ones form another.
  */
 import type { Core } from '../core/core.ts'
-import { currentJob } from '../core/current-job.ts'
 import type { Batched } from './batched.ts'
 import { BatchCall, BatchMember, type BatchFunction } from './batch-call.ts'
 import { tellWorkerError } from './worker-error.ts'
@@ -81,11 +80,11 @@ export class BatchGroup {
     const call = new BatchCall(members)
     for (const { attempt } of members) attempt.batchCall = call
     const { run, core, onReturned } = this.#parts
-    const { clock } = core
+    const { clock, instrumentation } = core
     const begunMs = clock.monotonicMs()
     // The last member to arrive calls the others as well: none of this belongs to that one job.
-    currentJob
-      .run(undefined, () => call.run(run, () => onReturned?.(clock.monotonicMs() - begunMs)))
+    instrumentation
+      .outside(() => call.run(instrumentation, run, () => onReturned?.(clock.monotonicMs() - begunMs)))
       .catch((error: unknown) => tellWorkerError(core, first.attempt.worker, 'end a batch', error))
   }
 }

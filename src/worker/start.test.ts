@@ -51,6 +51,22 @@ describe('starting a worker', () => {
     expect(await world.counts()).toEqual({ ready: 1 })
   })
 
+  test('that a close overtakes while it declares its schedules leaves no upkeep behind', async () => {
+    const { hf, world, line } = alone()
+    hf.job({ name: 'job', schedule: { every: '1h' }, run: () => undefined })
+    const gate = line.hold('schedules.put', 'reply')
+    const starting = thrownBy(hf.work())
+    await letPromisesRun()
+    const closing = hf.close()
+    await world.advance(1_000)
+    gate.open()
+    await world.run(closing)
+    expect(await starting).toMatchObject({ code: 'HF_CLOSED' })
+    await world.advance(60_000)
+    expect(world.clock.nextDueMs()).toBeUndefined()
+    expect(line.callsTo('upkeep.lead')).toEqual([])
+  })
+
   test('needs a job to run', async () => {
     const { hf, line } = alone()
     await expect(hf.work()).rejects.toMatchObject({ code: 'HF_NO_JOBS' })

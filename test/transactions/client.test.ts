@@ -5,7 +5,6 @@ import type { EnqueueAnswer, Flush, Store } from 'holdfast/store'
 import { testQueue, VirtualClock } from 'holdfast/testing'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Hub } from '../../src/hub.ts'
-import { systemRandom } from '../../src/std/random.ts'
 import { deferred, letPromisesRun, thrownBy, Told } from '../support/virtual.ts'
 
 const tx: Tx = { query: () => Promise.reject(new Error('nobody asks it here')) }
@@ -112,7 +111,7 @@ describe('an enqueue with { tx }', () => {
       return inserted(flush)
     })
     const clock = new VirtualClock()
-    Hub.of(hf).core.moveTo({ store: Hub.of(hf).core.connection.store, clock, random: systemRandom })
+    Hub.of(hf).core.moveTo({ clock })
     const enqueued = job.enqueue(undefined, { tx })
     while (flushes.length === 0) await letPromisesRun()
     await clock.advance(600_000)

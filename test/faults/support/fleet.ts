@@ -224,7 +224,7 @@ export class Fleet {
   }
 
   async #startWorker(node: string): Promise<void> {
-    const hf = this.#holdfast(node)
+    const { hf } = this.#holdfast(node)
     defineWork(hf, this.history, node, () => {
       this.#finished++
       this.news.notify()
@@ -244,9 +244,9 @@ export class Fleet {
   }
 
   #startClient(node: string): void {
-    const hf = this.#holdfast(node)
+    const { hf, store } = this.#holdfast(node)
     this.history.write({ type: 'node', what: 'started', node, queues: [], slots: 0, upkeep: false })
-    this.clients.push(new Client(hf, this.history, node, this.news.notify))
+    this.clients.push(new Client(hf, this.history, node, this.news.notify, store))
   }
 
   #holdfast(node: string) {
@@ -261,7 +261,7 @@ export class Fleet {
     })
     const hf = holdfast({ store, logger: false, timeout: this.#callMs })
     this.#closing.push(() => hf.close())
-    return hf
+    return { hf, store }
   }
 
   async #stop({ node, worker }: Member): Promise<void> {

@@ -4,6 +4,7 @@ import { Hub } from '../../../src/hub.ts'
 import type { JobId } from '../../../src/job/ids.ts'
 import { sleep, systemClock } from '../../../src/std/clock.ts'
 import { seededRandom, type Random } from '../../../src/std/random.ts'
+import type { Store } from '../../../src/stores/store.ts'
 import type { History } from '../../support/recorded-store.ts'
 import { anything, type Behaviour } from './behaviour.ts'
 
@@ -42,6 +43,8 @@ export class Client {
   acked = 0
   readonly failures: Failure[] = []
   readonly #hf: Hf
+  /** The store of `hf`, for what it does not offer. */
+  readonly #store: Store | undefined
   readonly #job: ReturnType<typeof defineWork>
   readonly #node: string
   readonly #random: Random
@@ -52,7 +55,8 @@ export class Client {
   #stopped = false
   #intents = 0
 
-  constructor(hf: Hf, history: History, node: string, onFailure = (): void => undefined) {
+  constructor(hf: Hf, history: History, node: string, onFailure = (): void => undefined, store?: Store) {
+    this.#store = store
     this.#onFailure = onFailure
     this.#hf = hf
     this.#node = node
@@ -83,8 +87,7 @@ export class Client {
   /** Cancels them all in one step. */
   async cancelAll(ids: readonly string[]): Promise<void> {
     const filter = { ids: ids as readonly JobId[] }
-    const { admin } = Hub.of(this.#hf).core.connection.store
-    await admin.change(filter, { type: 'cancel', reason: null }, ids.length, null)
+    await this.#store?.admin.change(filter, { type: 'cancel', reason: null }, ids.length, null)
   }
 
   async pauseAndResume(): Promise<void> {
