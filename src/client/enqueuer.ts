@@ -207,13 +207,13 @@ export class Enqueuer {
     return checked instanceof Promise ? checked.then(() => this.#seal(item)) : this.#seal(item)
   }
 
-  #seal({ definition, input, options }: EnqueueItem): NewJob {
+  #seal({ definition, input, options, at }: EnqueueItem): NewJob {
     const payload = encodePayload(input, definition.name)
     const { inherited } = this.#core.instrumentation
     const template =
       options === NO_OPTIONS && inherited === undefined
         ? this.#plainTemplate(definition)
-        : readTemplate({ definition, options, queues: this.#core.queues, inherited })
+        : readTemplate({ definition, options, at, queues: this.#core.queues, inherited })
     return jobFrom(template, { id: this.#core.ids.job(), input, payload })
   }
 

@@ -6,7 +6,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { PartialPublishError } from '../errors.ts'
 import { prepareEvent, type PreparedEvent } from '../job/domain-event.ts'
-import { readEnvelope, type NewJobOptions } from '../job/new-job.ts'
+import { PUBLISH, readEnvelope, type NewJobOptions } from '../job/new-job.ts'
 import type { Envelope } from '../job/record.ts'
 import { Batcher } from '../std/batcher.ts'
 import { chunksOf } from '../std/chunks.ts'
@@ -177,7 +177,7 @@ export class Publisher {
 
 /** What all jobs of an event carry along, from the options and from the job whose handler publishes. */
 function envelopeFrom(options: NewJobOptions): Envelope {
-  return readEnvelope(options, { inMs: 0 }, currentJob.getStore()?.inherited)
+  return readEnvelope(options, { inMs: 0 }, currentJob.getStore()?.inherited, PUBLISH)
 }
 
 function eventsOf(batch: Batch): readonly PreparedEvent[] {
