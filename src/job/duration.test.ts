@@ -36,8 +36,8 @@ describe('a duration in an option', () => {
     [0, '`timeout` is 0; it must be a duration above 0.'],
     ['0s', '`timeout` is "0s"; it must be a duration above 0.'],
     [-1, '`timeout` is -1; it must be a duration above 0.'],
-    [1e16, 'timeout is 10000000000000000, which is too long.'],
-    ['9999999999999d', 'timeout is "9999999999999d", which is too long.'],
+    [1e16, '`timeout` is 10000000000000000; it must be a duration above 0 to 50000000d.'],
+    ['9999999999999d', '`timeout` is "9999999999999d"; it must be a duration above 0 to 50000000d.'],
   ])('%o is refused by name', (value, message) => {
     expect(() => readDuration(value, 'timeout')).toThrow(badOption(message))
   })

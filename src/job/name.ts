@@ -4,6 +4,5 @@ import { refused } from './options.ts'
 
 export function readName(name: unknown, path: string): string {
   if (typeof name === 'string' && NAME.test(name)) return name
-  const hint = "Use 1 to 200 letters, digits and _ . : / @ - without spaces, such as 'mail'."
-  throw refused(path, name, 'a name', hint)
+  throw refused(path, name, 'a name of 1 to 200 letters, digits and _ . : / @ - without spaces')
 }

@@ -119,7 +119,7 @@ describe('the unique key of a new job', () => {
   })
 
   test('is refused where it cannot work', () => {
-    expect(() => make({ unique: { key: '' } })).toThrow(badOption(/^unique\.key/))
+    expect(() => make({ unique: { key: '' } })).toThrow(badOption(/^`enqueue\(\)\.unique\.key`/))
   })
 })
 
@@ -218,9 +218,21 @@ describe('an enqueue', () => {
       { correlationId: '\uD83D' },
       /^`enqueue\(\)\.correlationId` is .+; it must be/,
     ],
-    ['metadata that are no object', { metadata: 'x' }, 'metadata must be an object of texts.'],
-    ['metadata that are null', { metadata: null }, 'metadata must be an object of texts.'],
-    ['metadata that are a list', { metadata: ['x'] }, 'metadata must be an object of texts.'],
+    [
+      'metadata that are no object',
+      { metadata: 'x' },
+      '`enqueue().metadata` is "x"; it must be an object of texts.',
+    ],
+    [
+      'metadata that are null',
+      { metadata: null },
+      '`enqueue().metadata` is null; it must be an object of texts.',
+    ],
+    [
+      'metadata that are a list',
+      { metadata: ['x'] },
+      /^`enqueue\(\)\.metadata` is \[ 'x' \]; it must be an object of texts\.$/,
+    ],
     [
       'metadata that are no texts',
       { metadata: { n: 5 } },

@@ -99,22 +99,17 @@ function unknownOption(
 }
 
 /** The error for a value that an option cannot have. */
-export function refused(
-  path: string,
-  value: unknown,
-  accepted: string,
-  hint = `Use ${accepted}.`,
-): HoldfastError {
+export function refused(path: string, value: unknown, accepted: string, hint?: string): HoldfastError {
   return refusedAs(path, show(value), accepted, hint)
 }
 
 /** For values that may hold a password, and so are not shown. */
 function refusedUnseen(path: string, value: unknown, accepted: string): HoldfastError {
   const shown = value === null || value === '' ? show(value) : `of type ${typeof value}`
-  return refusedAs(path, shown, accepted, `Use ${accepted}.`)
+  return refusedAs(path, shown, accepted)
 }
 
-function refusedAs(path: string, shown: string, accepted: string, hint: string): HoldfastError {
+function refusedAs(path: string, shown: string, accepted: string, hint = `Use ${accepted}.`): HoldfastError {
   return new HoldfastError('HF_BAD_OPTION', `\`${path}\` is ${shown}; it must be ${accepted}.`, { hint })
 }
 
@@ -232,7 +227,8 @@ export function having<T extends object>(...methods: readonly (keyof T & string)
 export function list<T>(item: Reader<T>, maxItems = Infinity): Reader<readonly T[]> {
   const accepted = maxItems === Infinity ? 'a list' : `a list of at most ${maxItems}`
   return (value, path) => {
-    if (!Array.isArray(value) || value.length > maxItems) throw refused(path, value, accepted)
+    if (!Array.isArray(value)) throw refused(path, value, accepted)
+    if (value.length > maxItems) throw refusedAs(path, `a list of ${value.length}`, accepted)
     // Not value.map, which passes over holes.
     return Array.from(value as readonly unknown[], (one, index) => item(one, `${path}[${index}]`))
   }

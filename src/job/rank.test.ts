@@ -14,7 +14,13 @@ const MINUTE_MS = 60_000
 const NOON = Date.UTC(2030, 0, 1, 12)
 
 function rank(priority: unknown, dueMs: number, aging?: Aging): number {
-  return rankOf(dueMs, headStartMs(readPriority(priority, 'priority'), readAgingMs(aging, 'aging')))
+  return rankOf(
+    dueMs,
+    headStartMs(
+      readPriority(priority, 'priority'),
+      aging === undefined ? DEFAULT_AGING_MS : readAgingMs(aging, 'aging'),
+    ),
+  )
 }
 
 const badOption = (message: RegExp): unknown =>

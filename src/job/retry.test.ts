@@ -191,7 +191,7 @@ describe('a retry policy', () => {
       'an unknown shape',
       { backoff: 'quadratic' },
       /^`retry\.backoff` is "quadratic"/,
-      /exponential, linear, fixed or a function/,
+      /'exponential', 'linear', 'fixed' or a function/,
     ],
     ['no shape', { backoff: null }, /^`retry\.backoff` is null/, /exponential/],
     ['no delay', { delay: 0 }, /^`retry\.delay` is 0/, /milliseconds/],

@@ -3,8 +3,8 @@ import type { Duration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
 import { duration, readDuration } from './duration.ts'
 import { toError } from './failure.ts'
-import { fn, fraction, locate, oneOf, refused, refuseUnknown, whole, readersFor } from './options.ts'
-import type { Located, Reader } from './options.ts'
+import { fn, fraction, locate, refused, refuseUnknown, whole, readersFor } from './options.ts'
+import type { Located } from './options.ts'
 
 export type BackoffShape = 'exponential' | 'linear' | 'fixed'
 export type Backoff = BackoffShape | ((attempt: number, error: Error) => Duration)
@@ -57,7 +57,7 @@ export const DEFAULT_RETRY: ResolvedRetry = Object.freeze({
   when: undefined,
 })
 
-const SHAPE: Reader<BackoffShape> = oneOf('exponential', 'linear', 'fixed')
+const SHAPES: readonly unknown[] = ['exponential', 'linear', 'fixed'] satisfies BackoffShape[]
 const LIMIT = 32_767
 
 export const RETRY_FIELDS = readersFor<RetryPolicy>()({
@@ -99,8 +99,7 @@ export function resolveRetry(
 }
 
 function readBackoff(value: unknown, path: string): Backoff {
-  if (typeof value === 'function') return value as Backoff
-  if (typeof value === 'string') return SHAPE(value, path)
+  if (typeof value === 'function' || SHAPES.includes(value)) return value as Backoff
   throw refused(path, value, "'exponential', 'linear', 'fixed' or a function")
 }
 

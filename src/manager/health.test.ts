@@ -302,7 +302,10 @@ describe('a check of the user', () => {
       error('HF_DUPLICATE_CHECK', 'There is already a check named "disk".'),
     )
     expect(() => hf.health.check('', () => true)).toThrow(
-      error('HF_BAD_OPTION', '`health.check(name)` is ""; it must be a name.'),
+      error(
+        'HF_BAD_OPTION',
+        '`health.check(name)` is ""; it must be a name of 1 to 200 letters, digits and _ . : / @ - without spaces.',
+      ),
     )
     expect(() => hf.health.check('a', true as unknown as () => boolean)).toThrow(
       error('HF_BAD_OPTION', '`health.check("a")` is true; it must be a function.'),

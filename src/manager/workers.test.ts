@@ -167,7 +167,12 @@ describe('what cannot work', () => {
     expect(define('mail', {})).toThrow(
       error('HF_DUPLICATE_WORKER', 'There is already a worker named "mail".'),
     )
-    expect(define('two words', {})).toThrow(error('HF_BAD_OPTION', '"two words" is not a name of a worker.'))
+    expect(define('two words', {})).toThrow(
+      error(
+        'HF_BAD_OPTION',
+        '`workers.define(name)` is "two words"; it must be a name of 1 to 200 letters, digits and _ . : / @ - without spaces.',
+      ),
+    )
     expect(define('a', { lease: 'soon' })).toThrow(
       error('HF_BAD_OPTION', 'Worker "a": `work().lease` is "soon"; it must be a duration from 100ms.'),
     )
