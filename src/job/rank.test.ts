@@ -147,7 +147,7 @@ describe('an aging', () => {
   test.each<[unknown]>([[0], [-1], ['0s'], ['5 minutes'], ['STRICT'], [Number.NaN], [null]])(
     'cannot be %o',
     (aging) => {
-      const read = (): number => readAgingMs(aging as Aging, 'queues.mail.aging')
+      const read = (): number => readAgingMs(aging, 'queues.mail.aging')
       expect(read).toThrow(badOption(/queues\.mail\.aging/))
     },
   )

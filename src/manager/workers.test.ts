@@ -183,7 +183,7 @@ describe('what cannot work', () => {
       error(
         'HF_BAD_OPTION',
         'Worker "c": `work().health.errorRate` is 10; it must be a number from 0 to 1.',
-        'Use a share of all attempts: 0.1 for 10 %.',
+        'Use a number from 0 to 1.',
       ),
     )
     await expect(hf.workers.start('post')).rejects.toEqual(
