@@ -12,13 +12,13 @@ import {
   asGiven,
   fn,
   list,
+  readersFor,
   readOptions,
   refused,
   refuseUnknown,
   signal,
   under,
   whole,
-  readersFor,
 } from '../job/options.ts'
 import type { Read, Reader } from '../job/options.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
@@ -119,6 +119,13 @@ export interface ReplayOptions extends BulkOptions {
   readonly input?: unknown
 }
 
+export interface ListOptions extends DeadLetterFilter {
+  /** Maximum number of letters in a page, up to 1,000. @default 100 */
+  readonly limit?: number
+  /** `next` of the page before. */
+  readonly after?: string
+}
+
 export interface HandlerOptions<Q extends string = string> extends Pick<
   NewJobOptions<Q>,
   'queue' | 'retry' | 'timeout' | 'priority'
@@ -129,7 +136,7 @@ export interface DeadLetters<Q extends string = string> {
   get(id: string): Promise<DeadLetter | null>
   /**
    * Newest job first, a page at a time. A filter that matches few of very many letters may give a short page, or an empty
-   * one, with a `next`: continue from there. @default limit 100
+   * one, with a `next`: continue from there.
    */
   list(
     options?: ListOptions,
@@ -151,11 +158,6 @@ export interface DeadLetters<Q extends string = string> {
 }
 
 type DefineJob = (definition: object, path: string) => void
-
-interface ListOptions extends DeadLetterFilter {
-  readonly limit?: number
-  readonly after?: string
-}
 
 const BAD = 'HF_BAD_FILTER'
 const TEXTS: Reader<readonly string[]> = under(BAD, list(readText))

@@ -36,7 +36,7 @@ export interface Schedule {
   readonly nextTick: Date | null
   /** How late the next tick is; 0 if it is not. */
   readonly lateMs: number
-  /** The next `count` ticks. @default 5 */
+  /** The next `count` ticks, at most 1,000. @default 5 */
   next(count?: number): readonly Date[]
   /** Stops firing until `resume()`. Ticks that pass in between are not caught up. */
   pause(): Promise<void>

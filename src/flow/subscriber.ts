@@ -7,7 +7,7 @@ import type { RunFunction } from '../job/context.ts'
 import { readJobName, readSchema, type RawDefinition } from '../job/definition.ts'
 import { eventSchema, type Interest, type ReceivedEvent } from '../job/domain-event.ts'
 import { isExact, matches, readEventName, readPattern } from '../job/pattern.ts'
-import { asGiven, refuseUnknown, readersFor } from '../job/options.ts'
+import { asGiven, readersFor, refuseUnknown } from '../job/options.ts'
 
 export interface SubscriberDefinition {
   readonly patterns: readonly string[]

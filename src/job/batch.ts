@@ -2,7 +2,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { duration } from './duration.ts'
-import { readOptions, refused, whole, readersFor } from './options.ts'
+import { readersFor, readOptions, refused, whole } from './options.ts'
 
 export interface BatchOptions {
   /** The most jobs in one call of the handler; by itself it finds out. @default 'adaptive' */

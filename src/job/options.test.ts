@@ -21,8 +21,8 @@ import {
   string,
   under,
   whole,
-  type Reader,
 } from './options.ts'
+import type { Reader } from './options.ts'
 
 interface Tea {
   readonly minutes?: number

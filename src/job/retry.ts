@@ -3,8 +3,7 @@ import type { Duration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
 import { duration, readDuration } from './duration.ts'
 import { toError } from './failure.ts'
-import { fn, fraction, locate, refused, refuseUnknown, whole, readersFor } from './options.ts'
-import type { Located } from './options.ts'
+import { fn, fraction, locate, readersFor, refused, refuseUnknown, whole, type Located } from './options.ts'
 
 export type BackoffShape = 'exponential' | 'linear' | 'fixed'
 export type Backoff = BackoffShape | ((attempt: number, error: Error) => Duration)

@@ -2,7 +2,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { duration } from './duration.ts'
-import { locate, oneOf, refuseUnknown, string, type Located, readersFor } from './options.ts'
+import { locate, oneOf, readersFor, refuseUnknown, string, type Located } from './options.ts'
 
 export type OnConflict = 'ignore' | 'replace' | 'reschedule'
 

@@ -1,6 +1,6 @@
 /** The option `health` of holdfast(). */
 import { duration } from '../job/duration.ts'
-import { readOptions, readersFor } from '../job/options.ts'
+import { readersFor, readOptions } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 import { limitsFrom, LIMIT_FIELDS, type HealthLimits, type ResolvedLimits } from '../worker/limits.ts'
 

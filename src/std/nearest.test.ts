@@ -16,12 +16,9 @@ test.each([
   expect(nearest(written, WORDS)).toBe(word)
 })
 
-test.each(['', 'x', 'retries', 'shutdown', 'con', 'x'.repeat(1_000_000)])(
-  'nothing is near %s',
-  (written) => {
-    expect(nearest(written, WORDS)).toBeNull()
-  },
-)
+test.each(['', 'x', 'retries', 'shutdown', 'con', 'x'.repeat(1_000_000)])('nothing is near %s', (written) => {
+  expect(nearest(written, WORDS)).toBeNull()
+})
 
 test('a swap is one step: it is nearer than two replaced letters', () => {
   expect(nearest('drian', ['dries', 'drain'])).toBe('drain')

@@ -1,6 +1,6 @@
 /** From when on a worker counts as unhealthy. */
 import { duration } from '../job/duration.ts'
-import { fraction, whole, type Read, readersFor } from '../job/options.ts'
+import { fraction, readersFor, whole, type Read } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 
 export interface HealthLimits {

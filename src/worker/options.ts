@@ -10,12 +10,12 @@ import {
   list,
   options,
   positive,
+  readersFor,
   readOptions,
   record,
   refused,
   signal,
   whole,
-  readersFor,
 } from '../job/options.ts'
 import type { Reader } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'

@@ -3,7 +3,7 @@
  * to read in one sitting, and every other store must behave like it.
  */
 import { HoldfastError } from '../../errors.ts'
-import { having, readOptions, whole, readersFor } from '../../job/options.ts'
+import { having, readersFor, readOptions, whole } from '../../job/options.ts'
 import { systemClock, type Clock } from '../../std/clock.ts'
 import { systemRandom, type Random } from '../../std/random.ts'
 import type { Store } from '../store.ts'

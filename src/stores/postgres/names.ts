@@ -2,7 +2,7 @@
  * Where the tables are: a schema of their own and, for those who must share one, a prefix. All SQL is written for the
  * schema `holdfast` without a prefix, so that it runs by hand; here it is written over for what was asked for.
  */
-import { readOptions, refused, type Read, type Reader, readersFor } from '../../job/options.ts'
+import { readersFor, readOptions, refused, type Read, type Reader } from '../../job/options.ts'
 
 export interface Names {
   readonly schema: string

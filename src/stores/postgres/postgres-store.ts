@@ -1,6 +1,6 @@
 /** The store on a PostgreSQL server, version 13 or newer: for fleets of workers on any number of machines. */
 import { HoldfastError } from '../../errors.ts'
-import { boolean, readOptions, readersFor } from '../../job/options.ts'
+import { boolean, readersFor, readOptions } from '../../job/options.ts'
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
 import { Pulses } from '../pulse/pulse.ts'

@@ -5,9 +5,9 @@ import {
   fn,
   having,
   positive,
+  readersFor,
   readOptions,
   refused,
-  readersFor,
 } from '../../job/options.ts'
 import type { Reader } from '../../job/options.ts'
 import type { ClientOptions } from './driver.ts'

@@ -6,7 +6,7 @@
 import { systemClock } from '../../std/clock.ts'
 import { Pulses } from '../pulse/pulse.ts'
 import { HoldfastError } from '../../errors.ts'
-import { asGiven, fn, oneOf, readOptions, type Reader, readersFor } from '../../job/options.ts'
+import { asGiven, fn, oneOf, readersFor, readOptions, type Reader } from '../../job/options.ts'
 import { refuseTransaction } from '../no-transactions.ts'
 import type { Store } from '../store.ts'
 import { storeInDatabase } from './caller/caller-store.ts'

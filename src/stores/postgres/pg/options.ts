@@ -1,5 +1,14 @@
-import { fn, having, positive, readOptions, refused, secret, string, whole } from '../../../job/options.ts'
-import { readersFor } from '../../../job/options.ts'
+import {
+  fn,
+  having,
+  positive,
+  readersFor,
+  readOptions,
+  refused,
+  secret,
+  string,
+  whole,
+} from '../../../job/options.ts'
 import type { LentPool } from './lent-pool.ts'
 
 export type PgExecutorOptions = PgSource & {
