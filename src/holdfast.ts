@@ -13,7 +13,7 @@ import type {
 } from './client/event-types.ts'
 import { jobObject, type UntypedJob } from './client/job.ts'
 import { sealJob } from './core/job-mark.ts'
-import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './core/settings.ts'
+import { CLIENT_FIELDS, settingsFrom, type ClientOptions, type QueueConfig } from './core/settings.ts'
 import type { Schedules } from './client/schedules.ts'
 import type { Subscriptions } from './client/subscriptions.ts'
 import type {
@@ -34,9 +34,10 @@ import { readSubscriber } from './flow/subscriber.ts'
 import type { RunFunction } from './job/context.ts'
 import { readDefinition, readQueue, type RawDefinition } from './job/definition.ts'
 import { EVENT_NAMES, type Events } from './job/events.ts'
+import { asGiven, readersFor, readOptions, refuseUnknown } from './job/options.ts'
 import type { Middleware, MiddlewareArgs, Next } from './job/middleware.ts'
 import type { Health } from './manager/health.ts'
-import { readHealthOptions, type HealthOptions } from './manager/options.ts'
+import { DEFAULT_HEALTH, readHealthOptions, type HealthOptions } from './manager/options.ts'
 import type { Workers } from './manager/workers.ts'
 import type { ScheduleSpec } from './scheduler/spec.ts'
 import { systemClock } from './std/clock.ts'
@@ -46,7 +47,7 @@ import { toError } from './std/text.ts'
 import { storeFrom } from './stores/from-url.ts'
 import type { QueueStatus } from './stores/store.ts'
 import { consoleLogger } from './telemetry/console-logger.ts'
-import { logEvents, type PinoLike } from './telemetry/log.ts'
+import { logEvents, readLogger, type PinoLike } from './telemetry/log.ts'
 import type { MessageQueue } from './manual/message-queue.ts'
 import type { WorkOptions } from './worker/options.ts'
 import { Hub, type RunningWorker } from './hub.ts'
@@ -121,10 +122,18 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   close(): Promise<void>
 }
 
+const FIELDS = readersFor<Options<Record<string, QueueConfig>>>()({
+  ...CLIENT_FIELDS,
+  health: readHealthOptions,
+  logger: readLogger,
+})
+const TX_FIELDS = readersFor<TxOptions>()({ tx: asGiven })
+
 export function holdfast<const Queues extends Record<string, QueueConfig> = { default: QueueConfig }>(
   options: Options<Queues> = {},
 ): Holdfast<Extract<keyof Queues, string>, object> {
-  const settings = readSettings(options, process.env)
+  const { health = DEFAULT_HEALTH, logger, ...client } = readOptions(options, 'holdfast()', FIELDS)
+  const settings = settingsFrom(client, process.env)
   const world = {
     store: storeFrom(settings.store, systemClock, systemRandom),
     clock: systemClock,
@@ -134,9 +143,9 @@ export function holdfast<const Queues extends Record<string, QueueConfig> = { de
     // A listener of this event that fails as well has had its say.
     if (event !== 'listener.failed') events.emit('listener.failed', { event, error: toError(error) })
   })
-  const hub = new Hub(new Client(new Core(world, settings, events)), readHealthOptions(options.health))
-  if (options.logger === undefined) hub.logByDefault(defaultLogger())
-  else if (options.logger !== false) logEvents(events, options.logger)
+  const hub = new Hub(new Client(new Core(world, settings, events)), health)
+  if (logger === undefined) hub.logByDefault(defaultLogger())
+  else if (logger !== false) logEvents(events, logger)
   return new HoldfastObject(hub, [])
 }
 
@@ -172,18 +181,16 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   job<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
     definition: JobWithRun<N, S, Q, Ctx, R>,
   ): Job<N, Raw<S>, Returned<R>, Q> {
-    return sealJob(this.#hub.core, this.#define(definition, { needsHandler: true })) as object as Job<
-      N,
-      Raw<S>,
-      Returned<R>,
-      Q
-    >
+    return sealJob(
+      this.#hub.core,
+      this.#define(definition, { needsHandler: true, path: 'job()' }),
+    ) as object as Job<N, Raw<S>, Returned<R>, Q>
   }
 
   batchJob<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
     definition: BatchJobOptions<N, S, Q, Ctx, R>,
   ): Job<N, Raw<S>, BatchReturned<R>, Q> {
-    const job = this.#define({ batch: {}, ...definition }, { needsHandler: true })
+    const job = this.#define({ batch: {}, ...definition }, { needsHandler: true, path: 'batchJob()' })
     return sealJob(this.#hub.core, job) as object as Job<N, Raw<S>, BatchReturned<R>, Q>
   }
 
@@ -193,7 +200,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     O extends StandardSchemaV1 | undefined = undefined,
   >(definition: ContractOptions<N, S, O, Q>): Contract<N, S, O, Q, Ctx> {
     const { core } = this.#hub
-    const job = this.#define(definition, { needsHandler: false })
+    const job = this.#define(definition, { needsHandler: false, path: 'contract()' })
     const implement = (run: unknown): object => {
       core.registry.implement(definition.name, run as RunFunction)
       return sealJob(core, { ...job })
@@ -214,7 +221,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     const { core, client } = this.#hub
     const { subscriptions } = client
     const read = readSubscriber(definition)
-    const job = this.#define(read.job, { needsHandler: true })
+    const job = this.#define(read.job, { needsHandler: true, path: 'subscribe()' })
     subscriptions.declare(job.name, read.patterns)
     return sealJob(core, {
       ...job,
@@ -223,7 +230,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     }) as object as Subscriber<N, T, Returned<R>, Q>
   }
 
-  #define(definition: object, { needsHandler }: { needsHandler: boolean }): UntypedJob {
+  #define(definition: object, { needsHandler, path }: { needsHandler: boolean; path: string }): UntypedJob {
     const { core, client } = this.#hub
     const { retry, jobTimeoutMs: timeoutMs } = core.settings
     const defaults = {
@@ -232,9 +239,10 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
       timeoutMs,
       middleware: this.#middleware,
       needsHandler,
+      path,
     }
-    const { schedule, ...rest } = Object(definition) as RawDefinition & { readonly schedule?: ScheduleSpec }
-    const read = readDefinition(rest, defaults)
+    const read = readDefinition(definition as RawDefinition, defaults)
+    const { schedule } = definition as { readonly schedule?: ScheduleSpec }
     if (schedule !== undefined) client.schedules.declare(read.name, schedule)
     core.registry.add(read)
     return jobObject(client, read.name)
@@ -248,7 +256,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     items: readonly Item[],
     options: TxOptions = {},
   ): Promise<{ inserted: number; ids: readonly string[] }> {
-    refuseUnknown(options, new Set(['tx']), 'hf.enqueueMany()')
+    refuseUnknown(options, 'hf.enqueueMany()', TX_FIELDS)
     const { core, client } = this.#hub
     const answers = await client.enqueuer.together(
       items.map((item) => ({
@@ -311,7 +319,9 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   get deadLetters(): DeadLetters<Q> {
-    return deadLetters(this.#hub.core, (definition) => void this.#define(definition, { needsHandler: true }))
+    return deadLetters(this.#hub.core, (definition, path) => {
+      this.#define(definition, { needsHandler: true, path })
+    })
   }
 
   get subscriptions(): Subscriptions {

@@ -6,12 +6,11 @@ import { declareHandler } from './maintenance/dead-letters.ts'
 import { HoldfastError } from './errors.ts'
 import { readQueue } from './job/definition.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
-import { readHealthOptions } from './manager/options.ts'
+import { DEFAULT_HEALTH } from './manager/options.ts'
 import { Supervisor } from './manager/supervisor.ts'
-import type { Duration } from './std/duration.ts'
 import { logEvents, type PinoLike } from './telemetry/log.ts'
 import { MessageQueue } from './manual/message-queue.ts'
-import { readWorkOptions, type WorkOptions } from './worker/options.ts'
+import { readWorkOptions, type StopOptions, type WorkOptions } from './worker/options.ts'
 import { Worker, type WorkerHealth } from './worker/worker.ts'
 
 /** A running worker, as users hold it. */
@@ -19,7 +18,7 @@ export interface RunningWorker extends AsyncDisposable {
   readonly id: string
   health(): WorkerHealth
   /** No new jobs; running ones may finish until `drain` is over. @default drain is the worker's grace */
-  stop(options?: { readonly drain?: Duration }): Promise<void>
+  stop(options?: StopOptions): Promise<void>
 }
 
 /** The hub of each holdfast() object: for the test kit and the CLI, which need what users do not. */
@@ -38,7 +37,7 @@ export class Hub {
   #closing: Promise<void> | undefined
   #stopDefaultLog: (() => void) | undefined
 
-  constructor(client: Client, health = readHealthOptions()) {
+  constructor(client: Client, health = DEFAULT_HEALTH) {
     const { core } = client
     this.client = client
     this.core = core
@@ -135,11 +134,7 @@ export class Hub {
     }
   }
 
-  async #stopWorker(
-    worker: Worker,
-    how?: { readonly drain?: Duration },
-    leave?: () => Promise<void>,
-  ): Promise<void> {
+  async #stopWorker(worker: Worker, how?: StopOptions, leave?: () => Promise<void>): Promise<void> {
     await worker.stop(how)
     this.#workers.delete(worker)
     const isLast = this.#workers.size === 0 && this.#messageQueues.size === 0

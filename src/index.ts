@@ -9,13 +9,15 @@ export type {
   DeadLetterFilter,
   DeadLetterGroup,
   DeadLetters,
+  HandlerOptions,
+  ListOptions,
   ReplayOptions,
 } from './client/dead-letters.ts'
 export type { DomainEvent, PublishOptions, Subscriber } from './client/event-types.ts'
 export type { Published } from './client/fan-out.ts'
 export type { PublishedCounts } from './client/publisher.ts'
 export type { CancelResult } from './client/cancel.ts'
-export type { Handle, JobUpdate } from './client/handle.ts'
+export type { Handle, JobUpdate, ResultOptions, WatchOptions } from './client/handle.ts'
 export type { Schedule, Schedules } from './client/schedules.ts'
 export type { Subscription, Subscriptions } from './client/subscriptions.ts'
 export type { KeepOptions, QueueConfig } from './core/settings.ts'
@@ -72,8 +74,8 @@ export type { DstPolicy, Timing } from './scheduler/timing.ts'
 export type { Duration } from './std/duration.ts'
 export type { QueueStatus } from './stores/store.ts'
 export type { PinoLike } from './telemetry/log.ts'
-export type { GetOptions, Message, MessageQueue, SendOptions } from './manual/message-queue.ts'
+export type { GetOptions, Message, MessageQueue, NackOptions, SendOptions } from './manual/message-queue.ts'
 export type { HealthLimits } from './worker/limits.ts'
 export type { AnyJob } from './core/job-mark.ts'
-export type { WorkOptions } from './worker/options.ts'
+export type { StopOptions, WorkOptions } from './worker/options.ts'
 export type { WorkerHealth } from './worker/worker.ts'

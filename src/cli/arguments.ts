@@ -1,5 +1,7 @@
 /** Reads what is written after an option, and says what it accepts where that cannot work. */
 import { InvalidArgumentError } from 'commander'
+import type { HoldfastError } from '../errors.ts'
+import { positive, whole, type Reader } from '../job/options.ts'
 import { parseDuration } from '../std/duration.ts'
 
 /** "mail=5,default=20" gives weights, "mail,default" a list; a name without a weight among others has weight 1. */
@@ -9,10 +11,8 @@ export function readQueues(text: string): Readonly<Record<string, number>> {
     const [name = '', weight = '1', ...rest] = part.split('=').map((piece) => piece.trim())
     if (name === '' || rest.length > 0)
       throw bad(`"${part}" is not a queue. Use mail=5,default=20 or mail,default.`)
-    if (!/^\d+(\.\d+)?$/.test(weight) || Number(weight) === 0)
-      throw bad(`The weight of queue "${name}" is "${weight}". Use a number above zero.`)
     if (weights.has(name)) throw bad(`Queue "${name}" is named twice.`)
-    weights.set(name, Number(weight))
+    weights.set(name, readNumber(weight, DECIMAL, positive, `The weight of queue "${name}" is "${weight}". `))
   }
   return Object.fromEntries(weights)
 }
@@ -25,17 +25,23 @@ export function readDurationArgument(text: string): number {
 }
 
 export function readCount(text: string): number {
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || value < 1 || !Number.isSafeInteger(value))
-    throw bad('Use a whole number from 1.')
-  return value
+  return readNumber(text, DIGITS, whole(1))
 }
 
 export function readPositive(text: string): number {
-  const value = Number(text)
-  if (!/^\d+(\.\d+)?$/.test(text) || !(value > 0) || !Number.isFinite(value))
-    throw bad('Use a number above zero.')
-  return value
+  return readNumber(text, DECIMAL, positive)
+}
+
+const DIGITS = /^\d+$/
+const DECIMAL = /^\d+(\.\d+)?$/
+
+/** By a reader of options. Number() alone also takes '', '0x10' and '1e3', which are more likely a slip. */
+function readNumber(text: string, shape: RegExp, read: Reader<number>, before = ''): number {
+  try {
+    return read(shape.test(text) ? Number(text) : text, text)
+  } catch (error) {
+    throw bad(before + (error as HoldfastError).hint)
+  }
 }
 
 function bad(message: string): InvalidArgumentError {

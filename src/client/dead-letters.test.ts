@@ -337,8 +337,10 @@ describe('the handler of dead letters', () => {
 
   test('is defined once, and refuses what cannot work', () => {
     const { hf } = alone()
-    expect(() => hf.deadLetters.handle(7 as never)).toThrow('not a function')
-    expect(() => hf.deadLetters.handle(() => undefined, { unique: 1 } as never)).toThrow('no option "unique"')
+    expect(() => hf.deadLetters.handle(7 as never)).toThrow('it must be a function')
+    expect(() => hf.deadLetters.handle(() => undefined, { unique: 1 } as never)).toThrow(
+      'Unknown option `deadLetters.handle().unique`.',
+    )
     hf.deadLetters.handle(() => undefined)
     expect(() => hf.deadLetters.handle(() => undefined)).toThrow('already a job')
   })

@@ -8,7 +8,19 @@ import { readInstant, type Instant } from '../job/duration.ts'
 import type { AttemptError } from '../job/failure.ts'
 import type { JobId } from '../job/ids.ts'
 import type { NewJobOptions } from '../job/new-job.ts'
-import { readWhole } from '../job/numbers.ts'
+import {
+  asGiven,
+  fn,
+  list,
+  readersFor,
+  readOptions,
+  refused,
+  refuseUnknown,
+  signal,
+  under,
+  whole,
+} from '../job/options.ts'
+import type { Read, Reader } from '../job/options.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
 import type { AttemptRecord, DeadJob, JobLogLine, JobRecord } from '../job/record.ts'
 import { mergeGroups } from '../stores/dead-groups.ts'
@@ -24,7 +36,6 @@ import {
 import type { Core } from '../core/core.ts'
 import type { Changed } from '../core/store-client.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
-import { refuseUnknown } from '../core/settings.ts'
 import { toError } from '../std/text.ts'
 
 /** Which dead letters are meant: all that fit each part given. */
@@ -108,6 +119,13 @@ export interface ReplayOptions extends BulkOptions {
   readonly input?: unknown
 }
 
+export interface ListOptions extends DeadLetterFilter {
+  /** Maximum number of letters in a page, up to 1,000. @default 100 */
+  readonly limit?: number
+  /** `next` of the page before. */
+  readonly after?: string
+}
+
 export interface HandlerOptions<Q extends string = string> extends Pick<
   NewJobOptions<Q>,
   'queue' | 'retry' | 'timeout' | 'priority'
@@ -118,10 +136,10 @@ export interface DeadLetters<Q extends string = string> {
   get(id: string): Promise<DeadLetter | null>
   /**
    * Newest job first, a page at a time. A filter that matches few of very many letters may give a short page, or an empty
-   * one, with a `next`: continue from there. @default limit 100
+   * one, with a `next`: continue from there.
    */
   list(
-    options?: DeadLetterFilter & { readonly limit?: number; readonly after?: string },
+    options?: ListOptions,
   ): Promise<{ readonly letters: readonly DeadLetter[]; readonly next: string | null }>
   /** Together what failed alike, the largest group first. */
   groups(filter?: DeadLetterFilter): Promise<readonly DeadLetterGroup[]>
@@ -139,49 +157,69 @@ export interface DeadLetters<Q extends string = string> {
   ): void
 }
 
-type DefineJob = (definition: object) => void
+type DefineJob = (definition: object, path: string) => void
 
-const FILTER_FIELDS = [
-  'ids',
-  'queues',
-  'jobs',
-  'fingerprints',
-  'since',
-  'until',
-  'enqueuedSince',
-  'enqueuedUntil',
-  'tags',
-  'idPrefix',
-] as const
+const BAD = 'HF_BAD_FILTER'
+const TEXTS: Reader<readonly string[]> = under(BAD, list(readText))
+const FILTER = readersFor<DeadLetterFilter>()({
+  ids: TEXTS,
+  queues: TEXTS,
+  jobs: TEXTS,
+  fingerprints: TEXTS,
+  since: readInstant,
+  until: readInstant,
+  enqueuedSince: readInstant,
+  enqueuedUntil: readInstant,
+  tags: TEXTS,
+  idPrefix: under(BAD, readPrefix),
+})
+/** Which cursors there are is known to the store. */
+const CURSOR = asGiven as Reader<JobId | null>
+const LIST = readersFor<ListOptions>()({ ...FILTER, limit: whole(1, MAX_BATCH), after: CURSOR })
+const BULK = readersFor<BulkOptions>()({
+  onProgress: fn<NonNullable<BulkOptions['onProgress']>>(),
+  signal,
+  from: CURSOR,
+})
+const REPLAY = readersFor<ReplayOptions>()({ ...BULK, input: asGiven })
+/** Judged with the job that it becomes. */
+const HANDLE = readersFor<HandlerOptions>()({
+  queue: asGiven,
+  retry: asGiven,
+  timeout: asGiven,
+  priority: asGiven,
+})
+type Bulk = Read<typeof BULK>
+
 const MAPPED_AT_ONCE = 100
 
 export function deadLetters(core: Core, define: DefineJob): DeadLetters {
   const get = (id: string): Promise<DeadLetter | null> => readLetter(core, id)
   return {
     get,
-    async list({ limit = 100, after, ...filter } = {}) {
-      const query = {
-        ...readFilter(filter),
-        limit: readWhole(limit, 'limit', 1, MAX_BATCH),
-        after: (after ?? null) as JobId | null,
-      }
-      const { jobs, next } = await listPage(core, query)
+    async list(options = {}) {
+      const { limit = 100, after = null, ...filter } = readOptions(options, 'deadLetters.list()', LIST, BAD)
+      const { jobs, next } = await listPage(core, { ...filterOf(filter), limit, after })
       return { letters: jobs.map((job) => letterOf(job as DeadJob)), next }
     },
-    groups: (filter = {}) => groupsOf(core, readFilter(filter)),
-    async replay(which, { input, ...options } = {}) {
-      const filter = readChoice(which)
+    async groups(filter = {}) {
+      return groupsOf(core, filterOf(readOptions(filter, 'deadLetters.groups()', FILTER, BAD)))
+    },
+    async replay(which, given = {}) {
+      const filter = readChoice(which, 'deadLetters.replay(filter)')
+      const { input, ...options } = readOptions(given, 'deadLetters.replay()', REPLAY)
       if (input === undefined) return stepByStep((after) => core.store.replay(filter, after), options)
       return replayWith(core, filter, input, options)
     },
-    async discard(which, options = {}) {
-      const filter = readChoice(which)
+    async discard(which, given = {}) {
+      const filter = readChoice(which, 'deadLetters.discard(filter)')
+      const options = readOptions(given, 'deadLetters.discard()', BULK)
       return stepByStep((after) => core.store.discard(filter, after), options)
     },
     handle(run, options = {}) {
-      if (typeof run !== 'function') throw bad('The handler of dead letters is not a function.')
-      refuseUnknown(options, new Set(['queue', 'retry', 'timeout', 'priority']), 'deadLetters.handle()')
-      define({
+      if (typeof run !== 'function') throw refused('deadLetters.handle(run)', run, 'a function')
+      refuseUnknown(options, 'deadLetters.handle()', HANDLE)
+      const definition = {
         ...options,
         name: DEAD_LETTER_JOB,
         run: async (context: RunContext<{ id: string; failedAt: number }, object>) => {
@@ -190,7 +228,8 @@ export function deadLetters(core: Core, define: DefineJob): DeadLetters {
           if (letter === null || letter.failedAt.getTime() !== context.input.failedAt) return
           await run(letter, context)
         },
-      })
+      }
+      define(definition, 'deadLetters.handle()')
     },
   }
 }
@@ -257,7 +296,7 @@ async function replayWith(
   core: Core,
   filter: JobFilter,
   input: unknown,
-  options: BulkOptions,
+  options: Bulk,
 ): Promise<BulkProgress> {
   const make = typeof input === 'function' ? (input as (letter: DeadLetter) => unknown) : (): unknown => input
   const step = async (after: JobId | null): Promise<Changed> => {
@@ -280,9 +319,9 @@ async function newPayload(core: Core, name: string, input: unknown): Promise<str
 
 async function stepByStep(
   step: (after: JobId | null) => Promise<Changed>,
-  { onProgress, signal, from }: BulkOptions,
+  { onProgress, signal, from = null }: Bulk,
 ): Promise<BulkProgress> {
-  let progress: BulkProgress = { changed: 0, skipped: 0, cursor: from ?? null }
+  let progress: BulkProgress = { changed: 0, skipped: 0, cursor: from }
   do {
     if (signal?.aborted) throw toError(signal.reason)
     const answer = await step(progress.cursor as JobId | null)
@@ -298,56 +337,53 @@ async function stepByStep(
 
 // ── filters ──────────────────────────────────────────────────────────────────
 
-function readChoice(which: unknown): JobFilter {
+function readChoice(which: unknown, path: string): JobFilter {
   if (typeof which === 'string') return { ids: [which as JobId], states: ['dead'] }
-  if (typeof which !== 'object' || which === null)
-    throw badFilter('A filter of dead letters must be an object.')
-  if ('all' in which) {
+  if (typeof which === 'object' && which !== null && 'all' in which) {
     if (which.all !== true || Object.keys(which).length > 1)
       throw badFilter('`all` stands alone, and is true.')
     return { states: ['dead'] }
   }
-  const filter = readFilter(which)
+  const filter = filterOf(readOptions(which, path, FILTER, BAD))
   if (Object.keys(filter).length === 1) throw badFilter('The filter of dead letters is empty.')
   return filter
 }
 
-function readFilter(given: DeadLetterFilter): JobFilter {
-  for (const field of Object.keys(given)) {
-    if (!(FILTER_FIELDS as readonly string[]).includes(field))
-      throw badFilter(`A filter of dead letters has no "${field}".`, `Use ${FILTER_FIELDS.join(', ')}.`)
-  }
-  const { ids, queues, jobs, fingerprints, since, until, enqueuedSince, enqueuedUntil, tags, idPrefix } =
-    given
+function filterOf({
+  ids,
+  queues,
+  jobs,
+  fingerprints,
+  tags,
+  idPrefix,
+  ...times
+}: Read<typeof FILTER>): JobFilter {
+  const { since, until, enqueuedSince, enqueuedUntil } = times
   return {
     states: ['dead'],
-    ...(ids !== undefined && { ids: readTexts(ids, 'ids') as readonly JobId[] }),
-    ...(queues !== undefined && { queues: readTexts(queues, 'queues') }),
-    ...(jobs !== undefined && { names: readTexts(jobs, 'jobs') }),
-    ...(fingerprints !== undefined && { fingerprints: readTexts(fingerprints, 'fingerprints') }),
-    ...(since !== undefined && { finishedFrom: readInstant(since, 'since') }),
-    ...(until !== undefined && { finishedBefore: readInstant(until, 'until') }),
-    ...(enqueuedSince !== undefined && { createdFrom: readInstant(enqueuedSince, 'enqueuedSince') }),
-    ...(enqueuedUntil !== undefined && { createdBefore: readInstant(enqueuedUntil, 'enqueuedUntil') }),
-    ...(tags !== undefined && { tags: readTexts(tags, 'tags') }),
-    ...(idPrefix !== undefined && { idPrefix: readPrefix(idPrefix) }),
+    ...(ids !== undefined && { ids: ids as readonly JobId[] }),
+    ...(queues !== undefined && { queues }),
+    ...(jobs !== undefined && { names: jobs }),
+    ...(fingerprints !== undefined && { fingerprints }),
+    ...(since !== undefined && { finishedFrom: since }),
+    ...(until !== undefined && { finishedBefore: until }),
+    ...(enqueuedSince !== undefined && { createdFrom: enqueuedSince }),
+    ...(enqueuedUntil !== undefined && { createdBefore: enqueuedUntil }),
+    ...(tags !== undefined && { tags }),
+    ...(idPrefix !== undefined && { idPrefix }),
   }
 }
 
-function readTexts(value: unknown, field: string): readonly string[] {
-  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
-  throw badFilter(`\`${field}\` of a filter of dead letters must be a list of texts.`)
+function readText(value: unknown, path: string): string {
+  if (typeof value === 'string') return value
+  throw refused(path, value, 'a text')
 }
 
-function readPrefix(value: unknown): string {
+function readPrefix(value: unknown, path: string): string {
   if (typeof value === 'string' && /^[0-9a-f-]{1,36}$/.test(value)) return value
-  throw badFilter('`idPrefix` of a filter of dead letters must be the beginning of an id.')
+  throw refused(path, value, 'the beginning of an id')
 }
 
-function badFilter(message: string, hint?: string): HoldfastError {
-  return new HoldfastError('HF_BAD_FILTER', message, hint === undefined ? {} : { hint })
-}
-
-function bad(message: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message)
+function badFilter(message: string): HoldfastError {
+  return new HoldfastError(BAD, message)
 }

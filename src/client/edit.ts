@@ -1,16 +1,22 @@
 /** Changes a job that waits: read and judged as at its enqueue, before anything is written. */
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
-import { readDue } from '../job/new-job.ts'
+import { NEW_JOB_FIELDS, readDue } from '../job/new-job.ts'
 import { jobNotFound } from '../job/not-found.ts'
+import { asGiven, locate, readersFor, refuseUnknown } from '../job/options.ts'
 import { encodePayload, parseInput } from '../job/payload.ts'
-import { headStartMs, readPriority } from '../job/rank.ts'
+import { headStartMs } from '../job/rank.ts'
 import type { JobEdit } from '../stores/store.ts'
 import type { Core } from '../core/core.ts'
-import { refuseUnknown } from '../core/settings.ts'
 import type { JobChanges } from './types.ts'
 
-const FIELDS: ReadonlySet<string> = new Set(['input', 'priority', 'in', 'at'])
+const FIELDS = readersFor<JobChanges<unknown>>()({
+  input: asGiven,
+  priority: NEW_JOB_FIELDS.priority,
+  in: NEW_JOB_FIELDS.in,
+  at: NEW_JOB_FIELDS.at,
+})
+const { path: PATH, of: PATHS } = locate('edit()', FIELDS)
 
 export async function editJob(
   core: Core,
@@ -18,7 +24,7 @@ export async function editJob(
   id: string,
   changes: JobChanges<unknown>,
 ): Promise<boolean> {
-  refuseUnknown(changes, FIELDS, 'edit()')
+  refuseUnknown(changes, PATH, FIELDS)
   const { name } = definition
   const record = await core.store.job(id as JobId)
   if (record?.name !== name) throw jobNotFound(id, name)
@@ -36,13 +42,13 @@ async function readEdit(
 ): Promise<JobEdit> {
   const { input, priority } = changes
   if ('input' in changes) await parseInput(schema, input, name)
-  const level = priority === undefined ? undefined : readPriority(priority)
+  const level = priority === undefined ? undefined : FIELDS.priority(priority, PATHS.priority)
   const isMoved = changes.in !== undefined || changes.at !== undefined
   return {
     ...('input' in changes && { payload: encodePayload(input, name) }),
     ...(level !== undefined && {
       rank: { priority: level, headStartMs: headStartMs(level, core.queues.agingMs(queue)) },
     }),
-    ...(isMoved && { due: readDue(changes) }),
+    ...(isMoved && { due: readDue(changes, PATHS) }),
   }
 }

@@ -118,7 +118,7 @@ describe('an input that cannot be enqueued', () => {
   })
 
   test.each([
-    ['an unknown option', { delay: '5m' }, 'HF_BAD_OPTION', /"delay"/],
+    ['an unknown option', { delay: '5m' }, 'HF_BAD_OPTION', /`enqueue\(\)\.delay`/],
     ['`in` and `at` together', { in: '5m', at: new Date(0) }, 'HF_BAD_OPTION', /cannot both/],
     ['a duration that is none', { in: '5 minutes' }, 'HF_BAD_OPTION', /5 minutes/],
     ['a time without a zone', { at: '2030-01-01T00:00:00' }, 'HF_BAD_OPTION', /point in time/],

@@ -157,14 +157,14 @@ export class Enqueuer {
     return checked instanceof Promise ? checked.then(() => this.#seal(item)) : this.#seal(item)
   }
 
-  #seal({ definition, input, options }: EnqueueItem): NewJob {
+  #seal({ definition, input, options, at }: EnqueueItem): NewJob {
     const payload = encodePayload(input, definition.name)
     const { instrumentation } = this.#core
     const { inherited } = instrumentation
     const template =
       options === NO_OPTIONS && inherited === undefined
         ? this.#plainTemplate(definition)
-        : readTemplate({ definition, options, queues: this.#core.queues, inherited })
+        : readTemplate({ definition, options, at, queues: this.#core.queues, inherited })
     const job = jobFrom(template, { id: this.#core.ids.job(), input, payload })
     const envelope = instrumentation.stamp(job.envelope, 'job', job.name)
     return envelope === job.envelope ? job : { ...job, envelope }

@@ -2,16 +2,17 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors.ts'
 import { readSchema } from '../job/definition.ts'
+import { ENVELOPE_FIELDS } from '../job/new-job.ts'
+import { asGiven, readersFor, readOptions, refuseUnknown } from '../job/options.ts'
 import { readEventName } from '../job/pattern.ts'
 import type { Client } from './client.ts'
 import type { DomainEvent, PublishOptions } from './event-types.ts'
 import { withoutTx } from './job.ts'
-import { refuseUnknown } from '../core/settings.ts'
 
 /** An event whose types are not known here; the public signatures in holdfast.ts give them back. */
 export type UntypedEvent = DomainEvent<string, StandardSchemaV1 | undefined>
 
-const OPTIONS: ReadonlySet<string> = new Set(['tx', 'tags', 'correlationId', 'metadata'])
+const FIELDS = readersFor<PublishOptions>()({ ...ENVELOPE_FIELDS, tx: asGiven })
 
 export function eventObject(
   client: Client,
@@ -19,19 +20,20 @@ export function eventObject(
   schema: StandardSchemaV1 | undefined,
 ): UntypedEvent {
   readEventName(name)
-  const kind = { name, schema: readSchema(schema, 'schema') }
+  const kind = { name, schema: schema === undefined ? undefined : readSchema(schema, 'event().schema') }
   if (client.eventNames.has(name))
     throw new HoldfastError('HF_DUPLICATE_EVENT', `There is already an event named "${name}".`)
   client.eventNames.add(name)
   return Object.freeze({
     ...kind,
     async publish(data: unknown, given: PublishOptions = {}) {
-      refuseUnknown(given, OPTIONS, 'publish()')
+      // Values are judged where they are read: this is done for each event.
+      refuseUnknown(given, 'publish()', FIELDS)
       const { tx, options } = withoutTx(given)
       return client.publisher.one(kind, data, options, tx)
     },
     async publishMany(items: Iterable<unknown> | AsyncIterable<unknown>, given: PublishOptions = {}) {
-      refuseUnknown(given, OPTIONS, 'publishMany()')
+      readOptions(given, 'publishMany()', FIELDS)
       const { tx, options } = withoutTx(given)
       return client.publisher.many(kind, items, options, tx)
     },

@@ -1,12 +1,12 @@
 /** A job from the outside: its state, its result, a way to cancel it and to watch it. */
 import { HoldfastError } from '../errors.ts'
-import { readDuration } from '../job/duration.ts'
+import { duration } from '../job/duration.ts'
 import type { AttemptError } from '../job/failure.ts'
 import type { JobId } from '../job/ids.ts'
 import { jobNotFound } from '../job/not-found.ts'
+import { readersFor, readOptions, signal, string } from '../job/options.ts'
 import { attemptsOf, type AttemptRecord, type JobRecord } from '../job/record.ts'
 import { isFinal, type JobState } from '../job/states.ts'
-import { readText } from '../job/text.ts'
 import type { Duration } from '../std/duration.ts'
 import { formatDuration } from '../std/duration.ts'
 import { nextPause, type Backoff } from '../std/backoff.ts'
@@ -26,6 +26,15 @@ export interface JobUpdate {
   readonly note: string | null
 }
 
+export interface WatchOptions {
+  readonly signal?: AbortSignal
+}
+
+export interface ResultOptions extends WatchOptions {
+  /** @default '5m' */
+  readonly timeout?: Duration
+}
+
 export interface Handle<Out> {
   readonly id: string
   /** Whether the enqueue met the holder of its unique key and no new job was made. */
@@ -37,19 +46,21 @@ export interface Handle<Out> {
   read(): Promise<JobRecord>
   /** Each attempt that is remembered, oldest first: `keep.attempts` says how many are. */
   attempts(): Promise<readonly AttemptRecord[]>
-  /** Waits until the job is final. @default timeout '5m' */
-  result(options?: { timeout?: Duration; signal?: AbortSignal }): Promise<Out>
+  /** Waits until the job is final. */
+  result(options?: ResultOptions): Promise<Out>
   /**
    * Cancels the job and says what that did. Once this has resolved, no handler starts this job any more. If its worker is
    * in another process and does not answer, that takes up to a second.
    */
   cancel(reason?: string): Promise<CancelResult>
   /** Each change of state or progress, until the job is final. */
-  watch(options?: { signal?: AbortSignal }): AsyncIterable<JobUpdate>
+  watch(options?: WatchOptions): AsyncIterable<JobUpdate>
 }
 
 const RESULT_TIMEOUT_MS = 300_000
 const POLLS: Backoff = { firstMs: 50, longestMs: 1_000 }
+const WATCH_FIELDS = readersFor<WatchOptions>()({ signal })
+const RESULT_FIELDS = readersFor<ResultOptions>()({ signal, timeout: duration() })
 
 export function jobHandle<Out>(
   core: Core,
@@ -91,10 +102,11 @@ class JobHandle<Out> implements Handle<Out> {
     return attemptsOf(await this.read())
   }
 
-  async result({ timeout, signal }: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<Out> {
-    const timeoutMs = timeout === undefined ? RESULT_TIMEOUT_MS : readDuration(timeout, 'timeout')
+  async result(options: ResultOptions = {}): Promise<Out> {
+    const read = readOptions(options, 'result()', RESULT_FIELDS)
+    const { timeout: timeoutMs = RESULT_TIMEOUT_MS } = read
     const deadlineMs = this.#core.clock.monotonicMs() + timeoutMs
-    for await (const record of this.#changes(signal, deadlineMs)) {
+    for await (const record of this.#changes(read.signal, deadlineMs)) {
       if (isFinal(record.state)) return resultOf(record) as Out
     }
     throw new HoldfastError(
@@ -109,7 +121,12 @@ class JobHandle<Out> implements Handle<Out> {
     return result
   }
 
-  async *watch({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<JobUpdate> {
+  watch(options: WatchOptions = {}): AsyncGenerator<JobUpdate> {
+    // Here, not at the first update: this is where the mistake is.
+    return this.#watch(readOptions(options, 'watch()', WATCH_FIELDS).signal)
+  }
+
+  async *#watch(signal: AbortSignal | undefined): AsyncGenerator<JobUpdate> {
     let last = ''
     for await (const record of this.#changes(signal, Infinity)) {
       const update = updateOf(record)
@@ -124,12 +141,10 @@ class JobHandle<Out> implements Handle<Out> {
   }
 }
 
-const MAX_REASON_CHARS = 4_000
+const REASON = string(4_000)
 
 function readReason(reason: unknown): string | null {
-  return reason === undefined || reason === null || reason === ''
-    ? null
-    : readText(reason, 'reason', MAX_REASON_CHARS)
+  return reason === undefined || reason === null || reason === '' ? null : REASON(reason, 'cancel().reason')
 }
 
 /**

@@ -2,7 +2,8 @@
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
 import { HoldfastError } from '../errors.ts'
-import { NO_OPTIONS, type NewJobOptions } from '../job/new-job.ts'
+import { NEW_JOB_FIELDS, NO_OPTIONS, type NewJobOptions } from '../job/new-job.ts'
+import { asGiven, readersFor, readOptions } from '../job/options.ts'
 import type { EnqueueAnswer } from '../stores/store.ts'
 import { isSealedJob } from '../core/job-mark.ts'
 import type { Client } from './client.ts'
@@ -30,6 +31,7 @@ export function jobObject(client: Client, name: string): UntypedJob {
       return jobHandle(client.core, id, name, outcome)
     },
     enqueueMany: (async (inputs: Iterable<unknown> | AsyncIterable<unknown>, given?: EnqueueOptions) => {
+      if (given !== undefined) readOptions(given, 'enqueueMany()', ENQUEUE_FIELDS)
       const { tx, options } = withoutTx(given)
       const ids: string[] | null = Array.isArray(inputs) ? [] : null
       const keepId = (answer: EnqueueAnswer, index: number): void => {
@@ -53,6 +55,8 @@ export function jobObject(client: Client, name: string): UntypedJob {
   }
   return job
 }
+
+export const ENQUEUE_FIELDS = readersFor<EnqueueOptions>()({ ...NEW_JOB_FIELDS, tx: asGiven })
 
 /** The transaction, and what the job is made of. Undefined is none: many pass on what they may have been given. */
 export function withoutTx(given: EnqueueOptions = NO_OPTIONS): { tx: unknown; options: NewJobOptions } {

@@ -175,7 +175,13 @@ describe('an event that cannot be published', () => {
       /data of event "pr"/,
     ],
     ['data that JSON cannot hold', { repo: 'r', number: 1, at: 1n }, {}, 'HF_NOT_JSON', /\$\.data\.at/],
-    ['an option of jobs', { repo: 'r', number: 1 }, { priority: 'high' }, 'HF_BAD_OPTION', /"priority"/],
+    [
+      'an option of jobs',
+      { repo: 'r', number: 1 },
+      { priority: 'high' },
+      'HF_BAD_OPTION',
+      /`publish\(\)\.priority`/,
+    ],
     ['a tag that is no text', { repo: 'r', number: 1 }, { tags: [1] }, 'HF_BAD_OPTION', /tags/],
     [
       'a transaction where there are none',

@@ -6,7 +6,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { isRefusal, PartialPublishError } from '../errors.ts'
 import { prepareEvent, type PreparedEvent } from '../job/domain-event.ts'
-import { readEnvelope, type NewJobOptions } from '../job/new-job.ts'
+import { PUBLISH, readEnvelope, type NewJobOptions } from '../job/new-job.ts'
 import type { Envelope, NewJob } from '../job/record.ts'
 import { Batcher } from '../std/batcher.ts'
 import type { Deadline } from '../std/deadline.ts'
@@ -114,7 +114,7 @@ export class Publisher {
 
   /** What all jobs of an event carry along, from the options and from the job whose handler publishes. */
   #envelopeFrom(options: NewJobOptions): Envelope {
-    return readEnvelope(options, { inMs: 0 }, this.#core.instrumentation.inherited)
+    return readEnvelope(options, { inMs: 0 }, this.#core.instrumentation.inherited, PUBLISH)
   }
 
   /**

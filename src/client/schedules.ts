@@ -4,6 +4,7 @@
  */
 import { HoldfastError } from '../errors.ts'
 import { scheduleNotFound } from '../job/not-found.ts'
+import { whole } from '../job/options.ts'
 import { readUnique } from '../job/unique.ts'
 import {
   readRules,
@@ -36,7 +37,7 @@ export interface Schedule {
   readonly nextTick: Date | null
   /** How late the next tick is; 0 if it is not. */
   readonly lateMs: number
-  /** The next `count` ticks. @default 5 */
+  /** The next `count` ticks, at most 1,000. @default 5 */
   next(count?: number): readonly Date[]
   /** Stops firing until `resume()`. Ticks that pass in between are not caught up. */
   pause(): Promise<void>
@@ -53,7 +54,8 @@ export interface Schedules {
   get(id: string): Promise<Schedule | null>
 }
 
-const MOST_NEXT = 1_000
+/** How many ticks `next()` can be asked for. */
+const NEXT = whole(0, 1_000)
 
 export class ScheduleBook implements Schedules {
   readonly #core: Core
@@ -68,7 +70,7 @@ export class ScheduleBook implements Schedules {
 
   /** Refuses what cannot work at once; it is stored when a worker starts that runs the job. */
   declare(job: string, spec: ScheduleSpec): void {
-    readRules(spec)
+    readRules(spec, 'job().schedule')
     this.#declared.set(job, spec)
   }
 
@@ -92,7 +94,7 @@ export class ScheduleBook implements Schedules {
   /** Creates or changes one. What it has fired stays fired, and it stays paused. */
   async put(job: string, id: string, spec: ScheduleSpec): Promise<void> {
     readScheduleId(id)
-    const rules = readRules(spec)
+    const rules = readRules(spec, 'schedule()')
     const template = await this.#template(job, id, rules, spec)
     const { found: stored, time } = await this.#find(id)
     if (stored !== undefined && stored.job.name !== job) {
@@ -125,7 +127,7 @@ export class ScheduleBook implements Schedules {
   }
 
   async #isAs(stored: ScheduleFacts, job: string, spec: ScheduleSpec): Promise<boolean> {
-    const rules = readRules(spec)
+    const rules = readRules(spec, 'job().schedule')
     const template = await this.#template(job, stored.id, rules, spec)
     return writeSpec({ ...stored, ...rules, job: template }) === writeSpec(stored)
   }
@@ -151,7 +153,7 @@ export class ScheduleBook implements Schedules {
       lastTick: lastTick === null ? null : new Date(lastTick),
       nextTick: nextTick === null ? null : new Date(nextTick),
       lateMs: nextTick === null || paused ? 0 : Math.max(0, time() - nextTick),
-      next: (count = 5) => upcoming(timing, count, time()),
+      next: (count = 5) => upcoming(timing, NEXT(count, 'next(count)'), time()),
       pause: () => this.#setPaused(id, true),
       resume: () => this.#setPaused(id, false),
       run: () => this.#run(facts),
@@ -205,7 +207,7 @@ function upcoming(timing: Timing, count: number, nowMs: number): Date[] {
   const next = ticksOf(timing)
   const found: Date[] = []
   let at: number | null = nowMs
-  while (found.length < Math.min(count, MOST_NEXT)) {
+  while (found.length < count) {
     at = next(at)
     if (at === null) break
     found.push(new Date(at))

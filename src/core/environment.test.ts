@@ -49,7 +49,7 @@ describe('the environment', () => {
       expect(() => read(text), text).toThrow(
         expect.objectContaining({
           code: 'HF_BAD_OPTION',
-          message: expect.stringMatching(new RegExp(`^The environment variable ${name} is .+\\.$`)),
+          message: expect.stringMatching(new RegExp(`^.process.env.${name}. is .+\\.$`)),
           hint: expect.stringContaining(`a whole number from ${min} to ${max}`),
         }),
       )

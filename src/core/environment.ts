@@ -1,6 +1,5 @@
 /** The environment variables that Holdfast reads. Code wins over the environment, the environment over the defaults. */
-import { HoldfastError } from '../errors.ts'
-import { readWhole } from '../job/numbers.ts'
+import { whole } from '../job/options.ts'
 
 export interface Environment {
   /** HOLDFAST_STORE: where jobs are kept. */
@@ -16,26 +15,18 @@ export interface Environment {
 }
 
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
-  const whole = (name: string, min: number, max: number): number | undefined => {
+  const read = (name: string, min: number, max: number): number | undefined => {
     const text = env[name]
     if (text === undefined || text.trim() === '') return undefined
-    if (!/^\s*\d+\s*$/.test(text)) {
-      throw new HoldfastError(
-        'HF_BAD_OPTION',
-        `The environment variable ${name} is '${text}', not a whole number.`,
-        {
-          hint: `Set it to a whole number from ${min} to ${max}, or unset it.`,
-        },
-      )
-    }
-    return readWhole(Number(text), `The environment variable ${name}`, min, max)
+    // Number() also takes '', '0x10' and '1e3', which are more likely a slip.
+    return whole(min, max)(/^\s*\d+\s*$/.test(text) ? Number(text) : text, `process.env.${name}`)
   }
   const store = env['HOLDFAST_STORE']
   return {
     store: store === undefined || store === '' ? undefined : store,
-    pollMs: whole('JOB_POLL_INTERVAL', 1, 3_600_000),
-    batchSize: whole('JOB_BATCH_SIZE', 1, 1_000),
-    maxRetries: whole('JOB_MAX_RETRIES', 0, 32_766),
-    concurrency: whole('WORKER_CONCURRENCY', 1, 10_000),
+    pollMs: read('JOB_POLL_INTERVAL', 1, 3_600_000),
+    batchSize: read('JOB_BATCH_SIZE', 1, 1_000),
+    maxRetries: read('JOB_MAX_RETRIES', 0, 32_766),
+    concurrency: read('WORKER_CONCURRENCY', 1, 10_000),
   }
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../stores/memory/index.ts'
-import { readSettings, refuseUnknown, type ClientOptions, type QueueConfig } from './settings.ts'
+import { readOptions } from '../job/options.ts'
+import { CLIENT_FIELDS, settingsFrom, type HoldfastSettings } from './settings.ts'
 
-type Options = ClientOptions<Record<string, QueueConfig>>
 const DAY_MS = 86_400_000
 
-const read = (options: unknown = {}, env: Record<string, string> = {}) =>
-  readSettings(options as Options, env)
+const read = (options: unknown = {}, env: Record<string, string> = {}): HoldfastSettings =>
+  settingsFrom(readOptions(options, 'holdfast()', CLIENT_FIELDS), env)
 
 const badOption = (message: string | RegExp): unknown =>
   expect.objectContaining({
@@ -59,10 +59,6 @@ describe('the settings of holdfast()', () => {
     const store = memoryStore()
     expect(read({ store }).store).toBe(store)
   })
-
-  test('leave the logger to who reads it', () => {
-    expect(() => read({ logger: false })).not.toThrow()
-  })
 })
 
 describe('the queues', () => {
@@ -81,19 +77,19 @@ describe('the queues', () => {
     ['a name with a space', { 'a b': {} }, '"a b" is not a queue name.'],
     ['a name that begins with a dash', { '-a': {} }, '"-a" is not a queue name.'],
     ['a name that is too long', { ['x'.repeat(101)]: {} }, /is not a queue name\.$/],
-    ['none at all', {}, '`queues` is empty.'],
-    ['a list', ['mail'], 'The options of queue "0" must be an object.'],
-    ['null as options', { mail: null }, 'The options of queue "mail" must be an object.'],
-    ['an unknown option', { mail: { agin: '1m' } }, 'queue "mail" has no option "agin".'],
+    ['none at all', {}, '`holdfast().queues` is empty.'],
+    ['a list', ['mail'], "`holdfast().queues` is [ 'mail' ]; it must be an object."],
+    ['null as options', { mail: null }, '`holdfast().queues.mail` is null; it must be an object.'],
+    ['an unknown option', { mail: { agin: '1m' } }, 'Unknown option `holdfast().queues.mail.agin`.'],
     [
       'an aging of zero',
       { mail: { aging: 0 } },
-      /^queues\.mail\.aging is 0; it must be greater than zero\.$/,
+      '`holdfast().queues.mail.aging` is 0; it must be a duration above 0.',
     ],
     [
       'an aging in words',
       { mail: { aging: 'slow' } },
-      /^queues\.mail\.aging is "slow", which is not a duration\.$/,
+      '`holdfast().queues.mail.aging` is "slow"; it must be a duration above 0.',
     ],
   ])('are refused with %s', (_, queues, message) => {
     expect(() => read({ queues })).toThrow(badOption(message))
@@ -113,14 +109,22 @@ describe('what is kept of finished jobs', () => {
   })
 
   test.each<[string, unknown, RegExp]>([
-    ['an unknown option', { failed: '1d' }, /^keep has no option "failed"\.$/],
-    ['no object', '1d', /^The options of keep must be an object\.$/],
-    ['a time in words', { completed: 'a day' }, /^keep\.completed is "a day", which is not a duration\.$/],
-    ['a time below zero', { dead: -1 }, /^keep\.dead is -1/],
-    ['an endless time', { cancelled: Infinity }, /^keep\.cancelled is Infinity/],
-    ['a count below zero', { maxDead: -1 }, /^keep\.maxDead is -1; it must be a whole number from 0/],
-    ['half a count', { maxCompleted: 1.5 }, /^keep\.maxCompleted is 1\.5/],
-    ['an endless count', { maxCancelled: Infinity }, /^keep\.maxCancelled is Infinity/],
+    ['an unknown option', { failed: '1d' }, /^Unknown option `holdfast\(\)\.keep\.failed`\.$/],
+    ['no object', '1d', /^`holdfast\(\)\.keep` is "1d"; it must be an object\.$/],
+    [
+      'a time in words',
+      { completed: 'a day' },
+      /^`holdfast\(\)\.keep\.completed` is "a day"; it must be a duration of 0 or more\.$/,
+    ],
+    ['a time below zero', { dead: -1 }, /^`holdfast\(\)\.keep\.dead` is -1/],
+    ['an endless time', { cancelled: Infinity }, /^`holdfast\(\)\.keep\.cancelled` is Infinity/],
+    [
+      'a count below zero',
+      { maxDead: -1 },
+      /^`holdfast\(\)\.keep\.maxDead` is -1; it must be a whole number from 0/,
+    ],
+    ['half a count', { maxCompleted: 1.5 }, /^`holdfast\(\)\.keep\.maxCompleted` is 1\.5/],
+    ['an endless count', { maxCancelled: Infinity }, /^`holdfast\(\)\.keep\.maxCancelled` is Infinity/],
   ])('is refused with %s', (_, keep, message) => {
     expect(() => read({ keep })).toThrow(badOption(message))
   })
@@ -137,25 +141,11 @@ describe('the timeout of calls to the store', () => {
 
   test.each<[unknown, RegExp]>([
     // A store remembers flush ids for ten minutes: a client must have given up long before.
-    ['301s', /^timeout is longer than 5 minutes\.$/],
-    [0, /^timeout is 0; it must be greater than zero\.$/],
-    ['fast', /^timeout is "fast", which is not a duration\.$/],
-    [null, /^timeout is null, which is not a duration\.$/],
+    ['301s', /^`holdfast\(\)\.timeout` is "301s"; it must be a duration above 0 to 5m\.$/],
+    [0, /^`holdfast\(\)\.timeout` is 0; it must be a duration above 0 to 5m\.$/],
+    ['fast', /^`holdfast\(\)\.timeout` is "fast"; it must be a duration above 0 to 5m\.$/],
+    [null, /^`holdfast\(\)\.timeout` is null; it must be a duration above 0 to 5m\.$/],
   ])('cannot be %o', (timeout, message) => {
     expect(() => read({ timeout })).toThrow(badOption(message))
-  })
-})
-
-describe('an option that does not exist', () => {
-  test('is refused rather than ignored, with what does exist', () => {
-    expect(() => read({ qeues: {} })).toThrow(badOption('holdfast() has no option "qeues".'))
-    expect(() => read({ qeues: {} })).toThrow(
-      expect.objectContaining({ hint: 'Use store, queues, keep, timeout, health, logger.' }),
-    )
-  })
-
-  test.each<[unknown]>([[null], ['memory:'], [5]])('is %o in the place of all', (options) => {
-    const read = (): void => refuseUnknown(options as object, new Set(['a']), 'work()')
-    expect(read).toThrow(badOption('The options of work() must be an object.'))
   })
 })

@@ -1,11 +1,13 @@
 /** The options of holdfast(): one documented type, one reader that rejects what cannot work. */
 import { HoldfastError } from '../errors.ts'
 import { DEFAULT_TIMEOUT_MS } from '../job/definition.ts'
-import { readDuration } from '../job/duration.ts'
+import { duration } from '../job/duration.ts'
 import type { QueueRules } from '../job/new-job.ts'
-import { readWhole } from '../job/numbers.ts'
+import { asGiven, boolean, options, readersFor, record, whole } from '../job/options.ts'
+import type { Read, Reader } from '../job/options.ts'
 import { DEFAULT_AGING_MS, readAgingMs, type Aging } from '../job/rank.ts'
 import { DEFAULT_RETRY, type ResolvedRetry } from '../job/retry.ts'
+import { show } from '../job/show.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_ATTEMPT_RECORDS, type Retention, type Store } from '../stores/store.ts'
 import { readEnvironment, type Environment } from './environment.ts'
@@ -69,99 +71,75 @@ export interface HoldfastSettings {
 const DAY_MS = 86_400_000
 /** A store remembers flush ids for ten minutes: nobody may still repeat one by then. */
 const LONGEST_TIMEOUT_MS = 300_000
-const FIELDS: ReadonlySet<string> = new Set(['store', 'queues', 'keep', 'timeout', 'health', 'logger'])
-const KEEP_FIELDS: ReadonlySet<string> = new Set([
-  'completed',
-  'dead',
-  'cancelled',
-  'maxCompleted',
-  'maxDead',
-  'maxCancelled',
-  'attempts',
-])
 const DEFAULT_ATTEMPTS_KEPT = 20
+const QUEUE_NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,99}$/u
 
-export function readSettings(
-  options: ClientOptions<Record<string, QueueConfig>>,
+const AGE = duration({ orZero: true })
+const COUNT = whole(0)
+const QUEUE_FIELDS = readersFor<QueueConfig>()({ aging: readAgingMs, deadLetters: boolean })
+const KEEP_FIELDS = readersFor<KeepOptions>()({
+  completed: AGE,
+  dead: AGE,
+  cancelled: AGE,
+  maxCompleted: COUNT,
+  maxDead: COUNT,
+  maxCancelled: COUNT,
+  attempts: whole(0, MAX_ATTEMPT_RECORDS),
+})
+
+/** Those of a client; `holdfast()` has more. */
+export const CLIENT_FIELDS = readersFor<ClientOptions<Record<string, QueueConfig>>>()({
+  // Judged by what opens it.
+  store: asGiven as Reader<string | Store>,
+  queues: readQueues,
+  keep: options(KEEP_FIELDS),
+  timeout: duration({ maxMs: LONGEST_TIMEOUT_MS }),
+})
+
+/** From options that were read by `CLIENT_FIELDS`, and the environment. */
+export function settingsFrom(
+  { store, queues = DEFAULT_QUEUES, keep = {}, timeout = 10_000 }: Read<typeof CLIENT_FIELDS>,
   env: Readonly<Record<string, string | undefined>>,
 ): HoldfastSettings {
-  refuseUnknown(options, FIELDS, 'holdfast()')
   const environment = readEnvironment(env)
   const attempts = environment.maxRetries === undefined ? DEFAULT_RETRY.attempts : environment.maxRetries + 1
   return {
     env: environment,
-    store: options.store ?? environment.store ?? 'file:.holdfast',
-    queues: readQueues(options.queues ?? { default: {} }),
-    retention: readKeep(options.keep ?? {}),
-    keepAttempts: readWhole(
-      options.keep?.attempts ?? DEFAULT_ATTEMPTS_KEPT,
-      'keep.attempts',
-      0,
-      MAX_ATTEMPT_RECORDS,
-    ),
+    store: store ?? environment.store ?? 'file:.holdfast',
+    queues,
+    retention: {
+      completedMs: keep.completed ?? DAY_MS,
+      deadMs: keep.dead ?? 30 * DAY_MS,
+      cancelledMs: keep.cancelled ?? DAY_MS,
+      maxCompleted: keep.maxCompleted ?? null,
+      maxDead: keep.maxDead ?? null,
+      maxCancelled: keep.maxCancelled ?? null,
+    },
+    keepAttempts: keep.attempts ?? DEFAULT_ATTEMPTS_KEPT,
     retry: Object.freeze({ ...DEFAULT_RETRY, attempts }),
     jobTimeoutMs: DEFAULT_TIMEOUT_MS,
-    timeoutMs: readTimeout(options.timeout),
+    timeoutMs: timeout,
   }
 }
 
-const QUEUE_NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,99}$/u
+const READ_QUEUES = record(options(QUEUE_FIELDS))
+const DEFAULT_QUEUES = readQueues({ default: {} }, 'holdfast().queues')
 
-function readQueues(queues: Record<string, QueueConfig>): QueueRules {
-  const aging = new Map<string, number>()
-  const withoutDead = new Set<string>()
-  for (const [name, config] of Object.entries(queues)) {
-    if (!QUEUE_NAME.test(name)) {
-      throw bad(
-        `${JSON.stringify(name)} is not a queue name.`,
-        'Use 1 to 100 letters, digits and _ . : / @ - without spaces.',
-      )
-    }
-    refuseUnknown(config, new Set(['aging', 'deadLetters']), `queue "${name}"`)
-    if (typeof (config.deadLetters ?? true) !== 'boolean')
-      throw bad(`queues.${name}.deadLetters is not a boolean.`)
-    if (config.deadLetters === false) withoutDead.add(name)
-    aging.set(name, readAgingMs(config.aging, `queues.${name}.aging`))
+function readQueues(given: unknown, path: string): QueueRules {
+  const queues = READ_QUEUES(given, path)
+  for (const name of queues.keys()) {
+    if (QUEUE_NAME.test(name)) continue
+    throw new HoldfastError('HF_BAD_OPTION', `${show(name)} is not a queue name.`, {
+      hint: 'Use 1 to 100 letters, digits and _ . : / @ - without spaces.',
+    })
   }
-  if (aging.size === 0) throw bad('`queues` is empty.', 'Declare at least one queue, or leave `queues` out.')
+  if (queues.size === 0)
+    throw new HoldfastError('HF_BAD_OPTION', `\`${path}\` is empty.`, {
+      hint: 'Declare at least one queue, or leave `queues` out.',
+    })
   return {
-    names: [...aging.keys()],
-    agingMs: (queue) => aging.get(queue) ?? DEFAULT_AGING_MS,
-    keepsDead: (queue) => !withoutDead.has(queue),
+    names: [...queues.keys()],
+    agingMs: (queue) => queues.get(queue)?.aging ?? DEFAULT_AGING_MS,
+    keepsDead: (queue) => queues.get(queue)?.deadLetters !== false,
   }
-}
-
-function readKeep(keep: KeepOptions): Retention {
-  refuseUnknown(keep, KEEP_FIELDS, 'keep')
-  const age = (field: 'completed' | 'dead' | 'cancelled', fallbackMs: number): number =>
-    keep[field] === undefined ? fallbackMs : readDuration(keep[field], `keep.${field}`, { orZero: true })
-  const count = (field: 'maxCompleted' | 'maxDead' | 'maxCancelled'): number | null =>
-    keep[field] === undefined ? null : readWhole(keep[field], `keep.${field}`, 0, Number.MAX_SAFE_INTEGER)
-  return {
-    completedMs: age('completed', DAY_MS),
-    deadMs: age('dead', 30 * DAY_MS),
-    cancelledMs: age('cancelled', DAY_MS),
-    maxCompleted: count('maxCompleted'),
-    maxDead: count('maxDead'),
-    maxCancelled: count('maxCancelled'),
-  }
-}
-
-function readTimeout(timeout: Duration | undefined): number {
-  if (timeout === undefined) return 10_000
-  const ms = readDuration(timeout, 'timeout')
-  if (ms > LONGEST_TIMEOUT_MS) throw bad('timeout is longer than 5 minutes.')
-  return ms
-}
-
-/** A misspelt option must not be an ignored one. */
-export function refuseUnknown(options: object, fields: ReadonlySet<string>, where: string): void {
-  if (typeof options !== 'object' || options === null) throw bad(`The options of ${where} must be an object.`)
-  for (const field of Object.keys(options)) {
-    if (!fields.has(field)) throw bad(`${where} has no option "${field}".`, `Use ${[...fields].join(', ')}.`)
-  }
-}
-
-function bad(message: string, hint?: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message, hint === undefined ? {} : { hint })
 }

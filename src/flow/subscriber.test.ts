@@ -131,7 +131,7 @@ describe('a subscriber that cannot work', () => {
     ['a handler of a pattern', { name: 's', to: 'a.*', on: { 'a.*': run } }, 'HF_BAD_EVENT', /a\.\*/],
     ['an event without its handler', { name: 's', to: ['a', 'b'], on: { a: run } }, 'HF_BAD_JOB', /"b"/],
     ['no handlers at all', { name: 's', to: 'a.*', on: {} }, 'HF_BAD_JOB', /no handlers/],
-    ['a unique key', { name: 's', to: 'a', unique: run, run }, 'HF_BAD_JOB', /"unique"/],
+    ['a unique key', { name: 's', to: 'a', unique: run, run }, 'HF_BAD_JOB', /`subscribe\(\)\.unique`/],
     ['a queue that nobody declared', { name: 's', to: 'a', queue: 'mial', run }, 'HF_UNKNOWN_QUEUE', /mial/],
   ])('is refused: %s', (_, definition, code, message) => {
     const world = alone()

@@ -7,7 +7,7 @@ import type { RunFunction } from '../job/context.ts'
 import { readJobName, readSchema, type RawDefinition } from '../job/definition.ts'
 import { eventSchema, type Interest, type ReceivedEvent } from '../job/domain-event.ts'
 import { isExact, matches, readEventName, readPattern } from '../job/pattern.ts'
-import { show } from '../job/show.ts'
+import { asGiven, readersFor, refuseUnknown } from '../job/options.ts'
 
 export interface SubscriberDefinition {
   readonly patterns: readonly string[]
@@ -19,24 +19,25 @@ interface RawSubscriber extends RawDefinition {
   readonly on?: unknown
 }
 
-/** Those of a job without `input` and `output`, which are the event's, and `unique`, which needs the code of whoever publishes. */
-const FIELDS: ReadonlySet<string> = new Set([
-  'name',
-  'to',
-  'queue',
-  'priority',
-  'retry',
-  'timeout',
-  'run',
-  'on',
-])
+/**
+ * Those of a job without `input` and `output`, which are the event's, and `unique`, which needs the code of whoever
+ * publishes. What both have is read with the job.
+ */
+const FIELDS = readersFor<Omit<RawSubscriber, 'input' | 'output' | 'unique' | 'batch' | 'schedule'>>()({
+  name: asGiven,
+  to: asGiven,
+  queue: asGiven,
+  priority: asGiven,
+  retry: asGiven,
+  timeout: asGiven,
+  run: asGiven,
+  on: asGiven,
+})
 
 export function readSubscriber(raw: object): SubscriberDefinition {
-  const { to, on, ...rest } = Object(raw) as RawSubscriber
+  refuseUnknown(raw, 'subscribe()', FIELDS, 'HF_BAD_JOB')
+  const { to, on, ...rest } = raw as RawSubscriber
   const name = readJobName(rest.name)
-  for (const field of Object.keys(raw)) {
-    if (!FIELDS.has(field)) throw bad(`Subscriber "${name}" has an unknown option ${show(field)}.`)
-  }
   const interest = readInterest(name, to)
   if ((rest.run === undefined) === (on === undefined))
     throw bad(`Subscriber "${name}" needs a handler: either \`run\` or \`on\`.`)
@@ -52,7 +53,10 @@ function readInterest(name: string, to: unknown): Interest {
     if (typeof topic !== 'object' || topic === null) return readPattern(topic)
     const event = topic as { readonly name?: unknown; readonly schema?: unknown }
     const eventName = readEventName(event.name)
-    schemas.push([eventName, readSchema(event.schema, 'schema')])
+    schemas.push([
+      eventName,
+      event.schema === undefined ? undefined : readSchema(event.schema, `${eventName}.schema`),
+    ])
     return eventName
   })
   return { patterns, schemas: new Map(schemas) }

@@ -1,9 +1,8 @@
 /** How the jobs of a batch handler are put together: read once, from the definition. */
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
-import { readDuration } from './duration.ts'
-import { readWhole } from './numbers.ts'
-import { show } from './show.ts'
+import { duration } from './duration.ts'
+import { readersFor, readOptions, refused, whole } from './options.ts'
 
 export interface BatchOptions {
   /** The most jobs in one call of the handler; by itself it finds out. @default 'adaptive' */
@@ -47,52 +46,47 @@ export interface BatchRules {
 
 /** As many as one claim brings. */
 const LARGEST = 1_000
-const FIELDS: ReadonlySet<string> = new Set(['size', 'fill', 'wait'])
-const SIZE_FIELDS: ReadonlySet<string> = new Set(['min', 'max', 'start', 'shrinkAbove', 'growBelow', 'over'])
+const COUNT = whole(1, LARGEST)
+const FIELDS = readersFor<BatchOptions>()({
+  size: readSize,
+  fill: COUNT,
+  wait: duration({ orZero: true }),
+})
+const SIZE_FIELDS = readersFor<AdaptiveSize>()({
+  min: COUNT,
+  max: COUNT,
+  start: COUNT,
+  shrinkAbove: duration(),
+  growBelow: duration({ orZero: true }),
+  over: whole(1, 1_000),
+})
 
-export function readBatch(options: BatchOptions): BatchRules {
-  refuseOthers(options, FIELDS, 'batch')
-  const size = readSize(options.size ?? 'adaptive')
-  const fill = readWhole(options.fill ?? 1, 'batch.fill', 1, size.max)
-  const waitMs = readDuration(options.wait ?? '1s', 'batch.wait', { orZero: true })
+export function readBatch(options: unknown, path: string): BatchRules {
+  const read = readOptions(options, path, FIELDS, 'HF_BAD_JOB')
+  const { size = readAdaptive({}, `${path}.size`), fill = 1, wait: waitMs = 1_000 } = read
+  // A call never begins if it waits for more jobs than it can have.
+  whole(1, size.max)(fill, `${path}.fill`)
   return { size, fill, waitMs }
 }
 
-function readSize(size: unknown): SizeRules {
-  if (size === 'adaptive') return readAdaptive({})
-  if (typeof size === 'object' && size !== null) return readAdaptive(size)
-  const fixed = readWhole(size, 'batch.size', 1, LARGEST)
+function readSize(value: unknown, path: string): SizeRules {
+  if (value === 'adaptive') return readAdaptive({}, path)
+  if (typeof value === 'object' && value !== null) return readAdaptive(value, path)
+  if (typeof value !== 'number')
+    throw refused(path, value, `'adaptive', an object, or a whole number from 1 to ${LARGEST}`)
+  const fixed = COUNT(value, path)
   return { min: fixed, max: fixed, start: fixed, shrinkAboveMs: Infinity, growBelowMs: 0, over: 1 }
 }
 
-function readAdaptive(given: AdaptiveSize): SizeRules {
-  refuseOthers(given, SIZE_FIELDS, 'batch.size')
-  const max = readWhole(given.max ?? Math.max(50, given.min ?? 0), 'batch.size.max', 1, LARGEST)
-  const min = readWhole(given.min ?? Math.min(5, max, given.start ?? max), 'batch.size.min', 1, max)
-  const start = readWhole(given.start ?? Math.min(Math.max(10, min), max), 'batch.size.start', min, max)
-  const shrinkAboveMs = readDuration(given.shrinkAbove ?? '5s', 'batch.size.shrinkAbove')
-  const growBelowMs = readDuration(given.growBelow ?? '2s', 'batch.size.growBelow', { orZero: true })
-  if (growBelowMs > shrinkAboveMs)
-    throw bad('batch.size.growBelow is longer than shrinkAbove: the size would never come to rest.')
-  return {
-    min,
-    max,
-    start,
-    shrinkAboveMs,
-    growBelowMs,
-    over: readWhole(given.over ?? 10, 'batch.size.over', 1, 1_000),
-  }
-}
-
-function refuseOthers(options: unknown, fields: ReadonlySet<string>, where: string): void {
-  if (typeof options !== 'object' || options === null)
-    throw bad(`\`${where}\` is ${show(options)}, not an object.`)
-  for (const field of Object.keys(options)) {
-    if (!fields.has(field))
-      throw bad(`\`${where}\` has no option "${field}".`, `Use ${[...fields].join(', ')}.`)
-  }
-}
-
-function bad(message: string, hint?: string): HoldfastError {
-  return new HoldfastError('HF_BAD_JOB', message, hint === undefined ? {} : { hint })
+function readAdaptive(given: unknown, path: string): SizeRules {
+  const read = readOptions(given, path, SIZE_FIELDS, 'HF_BAD_JOB')
+  const { max = Math.max(50, read.min ?? 0), shrinkAbove = 5_000, growBelow = 2_000, over = 10 } = read
+  const min = whole(1, max)(read.min ?? Math.min(5, max, read.start ?? max), `${path}.min`)
+  const start = whole(min, max)(read.start ?? Math.min(Math.max(10, min), max), `${path}.start`)
+  if (growBelow > shrinkAbove)
+    throw new HoldfastError(
+      'HF_BAD_JOB',
+      `\`${path}.growBelow\` is longer than \`shrinkAbove\`: the size would never come to rest.`,
+    )
+  return { min, max, start, shrinkAboveMs: shrinkAbove, growBelowMs: growBelow, over }
 }

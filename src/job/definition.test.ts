@@ -98,7 +98,7 @@ describe('a job definition', () => {
       'an unknown option',
       { concurency: 5 },
       'HF_BAD_JOB',
-      /^Job "mail" has an unknown option "concurency"\.$/,
+      /^Job "mail": Unknown option `job\(\)\.concurency`\.$/,
     ],
     [
       'an unknown queue',
@@ -112,63 +112,83 @@ describe('a job definition', () => {
       'HF_UNKNOWN_QUEUE',
       /^Job "mail": There is no queue named 5n\.$/,
     ],
-    ['an unknown priority', { priority: 'asap' }, 'HF_BAD_OPTION', /^Job "mail": priority is "asap"/],
+    [
+      'an unknown priority',
+      { priority: 'asap' },
+      'HF_BAD_OPTION',
+      /^Job "mail": `job\(\)\.priority` is "asap"/,
+    ],
     [
       'no timeout',
       { timeout: 0 },
       'HF_BAD_OPTION',
-      /^Job "mail": timeout is 0; it must be greater than zero\.$/,
+      /^Job "mail": `job\(\)\.timeout` is 0; it must be a duration above 0\.$/,
     ],
     [
       'a timeout below zero',
       { timeout: -5 },
       'HF_BAD_OPTION',
-      /^Job "mail": timeout is -5; it must be greater than zero\.$/,
+      /^Job "mail": `job\(\)\.timeout` is -5; it must be a duration above 0\.$/,
     ],
     [
       'an endless timeout',
       { timeout: Infinity },
       'HF_BAD_OPTION',
-      /^Job "mail": timeout is Infinity, which is not a duration\.$/,
+      /^Job "mail": `job\(\)\.timeout` is Infinity; it must be a duration above 0\.$/,
     ],
-    ['a timeout in words', { timeout: '5 minutes' }, 'HF_BAD_OPTION', /^Job "mail": timeout is "5 minutes"/],
+    [
+      'a timeout in words',
+      { timeout: '5 minutes' },
+      'HF_BAD_OPTION',
+      /^Job "mail": `job\(\)\.timeout` is "5 minutes"/,
+    ],
     [
       'no attempts',
       { retry: { attempts: 0 } },
       'HF_BAD_OPTION',
-      /^Job "mail": retry\.attempts is 0; it must be a whole number from 1 to 32767\.$/,
+      /^Job "mail": `job\(\)\.retry\.attempts` is 0; it must be a whole number from 1 to 32767\.$/,
     ],
     [
       'a misspelt retry',
       { retry: { atempts: 1 } },
       'HF_BAD_OPTION',
-      /^Job "mail": retry has no option "atempts"\.$/,
+      /^Job "mail": Unknown option `job\(\)\.retry\.atempts`\.$/,
     ],
     [
       'an input that is no schema',
       { input: { to: 'string' } },
       'HF_BAD_JOB',
-      /^Job "mail": `input` is not a schema\.$/,
+      /^Job "mail": `job\(\)\.input` is not a schema\.$/,
     ],
-    ['an input that is null', { input: null }, 'HF_BAD_JOB', /^Job "mail": `input` is not a schema\.$/],
+    [
+      'an input that is null',
+      { input: null },
+      'HF_BAD_JOB',
+      /^Job "mail": `job\(\)\.input` is not a schema\.$/,
+    ],
     [
       'an output that is no schema',
       { output: String },
       'HF_BAD_JOB',
-      /^Job "mail": `output` is not a schema\.$/,
+      /^Job "mail": `job\(\)\.output` is not a schema\.$/,
     ],
     [
       'a handler that is no function',
       { run: 'send' },
       'HF_BAD_JOB',
-      /^Job "mail": `run` is not a function\.$/,
+      /^Job "mail": `job\(\)\.run` is .+; it must be a function\.$/,
     ],
-    ['a handler that is null', { run: null }, 'HF_BAD_JOB', /^Job "mail": `run` is not a function\.$/],
+    [
+      'a handler that is null',
+      { run: null },
+      'HF_BAD_JOB',
+      /^Job "mail": `job\(\)\.run` is .+; it must be a function\.$/,
+    ],
     [
       'a unique that is no function',
       { unique: { key: 'k' } },
       'HF_BAD_JOB',
-      /^Job "mail": `unique` is not a function\.$/,
+      /^Job "mail": `job\(\)\.unique` is .+; it must be a function\.$/,
     ],
   ])('is refused with %s, naming the job', (_, options, code, message) => {
     expect(() => read({ name: 'mail', ...options })).toThrow(
@@ -184,7 +204,9 @@ describe('a job definition', () => {
     expect(() => read(raw as object)).toThrow(
       expect.objectContaining({
         code: 'HF_BAD_JOB',
-        message: 'A job definition must be an object with a name.',
+        message: expect.stringMatching(
+          /^The options of `job\(\)` are .+; they must be an object\.$/,
+        ) as string,
       }),
     )
   })

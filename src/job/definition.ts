@@ -4,11 +4,12 @@ import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { readBatch, type BatchOptions, type BatchRules } from './batch.ts'
 import type { RunFunction } from './context.ts'
-import { readDuration } from './duration.ts'
+import { duration } from './duration.ts'
 import type { Middleware } from './middleware.ts'
 import { notFound } from './not-found.ts'
+import { asGiven, fn, locate, readersFor, readOptions, refuseUnknown, under } from './options.ts'
 import { PRIORITY_LEVELS, readPriority } from './rank.ts'
-import { resolveRetry, type ResolvedRetry, type RetryPolicy } from './retry.ts'
+import { resolveRetry, RETRY_FIELDS, type ResolvedRetry, type RetryPolicy } from './retry.ts'
 import { show } from './show.ts'
 import type { Unique } from './unique.ts'
 
@@ -24,6 +25,7 @@ export interface RawDefinition {
   readonly unique?: ((input: never) => Unique) | undefined
   readonly run?: unknown
   readonly batch?: BatchOptions | undefined
+  readonly schedule?: unknown
 }
 
 export interface JobDefinition {
@@ -51,30 +53,35 @@ export interface DefinitionDefaults {
   readonly middleware: readonly Middleware[]
   /** A contract does without. */
   readonly needsHandler?: boolean
+  /** What the definition is passed to. @default 'job()' */
+  readonly path?: string
 }
 
 export const DEFAULT_TIMEOUT_MS = 300_000
 
-const FIELDS: ReadonlySet<string> = new Set([
-  'name',
-  'input',
-  'output',
-  'queue',
-  'priority',
-  'retry',
-  'timeout',
-  'unique',
-  'run',
-  'batch',
-])
+const FIELDS = readersFor<RawDefinition>()({
+  name: asGiven,
+  input: readSchema,
+  output: readSchema,
+  queue: asGiven,
+  priority: readPriority,
+  // Filled from the defaults.
+  retry: asGiven,
+  timeout: duration(),
+  unique: under('HF_BAD_JOB', fn<NonNullable<JobDefinition['unique']>>()),
+  run: under('HF_BAD_JOB', fn<RunFunction>()),
+  batch: readBatch,
+  // Read by what keeps schedules.
+  schedule: asGiven,
+})
+
 /** No white space (it separates the name from a unique key) and nothing that a log or a URL would have to escape much. */
 export const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,199}$/u
 
 export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults): JobDefinition {
-  if (typeof raw !== 'object' || raw === null) throw bad('A job definition must be an object with a name.')
-  for (const field of Object.keys(raw)) {
-    if (!FIELDS.has(field)) throw bad(`Job ${show(raw.name)} has an unknown option ${show(field)}.`)
-  }
+  const { path = 'job()' } = defaults
+  // A misspelt `name` should not be told as a bad name.
+  inContext(Object(raw) as RawDefinition, () => refuseUnknown(raw, path, FIELDS, 'HF_BAD_JOB'))
   const name = readJobName(raw.name)
   if (defaults.needsHandler === true && raw.run === undefined) {
     throw bad(
@@ -82,21 +89,25 @@ export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults)
       'Give it a `run`, or define it with hf.contract() where another process implements it.',
     )
   }
-  return inContext(name, () =>
-    Object.freeze({
+  return inContext(raw, () => {
+    const given = readOptions(raw, path, FIELDS, 'HF_BAD_JOB')
+    return Object.freeze({
       name,
-      schema: readSchema(raw.input, 'input'),
-      output: readSchema(raw.output, 'output'),
-      queue: readQueue(raw.queue ?? firstQueue(defaults.queues), defaults.queues),
-      priority: readPriority(raw.priority ?? 'normal'),
-      retry: resolveRetry(raw.retry, defaults.retry),
-      timeoutMs: raw.timeout === undefined ? defaults.timeoutMs : readDuration(raw.timeout, 'timeout'),
-      unique: readFunction(raw.unique, 'unique') as JobDefinition['unique'],
-      run: readFunction(raw.run, 'run') as RunFunction | undefined,
-      batch: raw.batch === undefined ? undefined : readBatch(raw.batch),
+      schema: given.input,
+      output: given.output,
+      queue: readQueue(
+        given.queue === undefined ? firstQueue(defaults.queues) : given.queue,
+        defaults.queues,
+      ),
+      priority: given.priority ?? PRIORITY_LEVELS.normal,
+      retry: resolveRetry(raw.retry, defaults.retry, locate(`${path}.retry`, RETRY_FIELDS)),
+      timeoutMs: given.timeout ?? defaults.timeoutMs,
+      unique: given.unique,
+      run: given.run,
+      batch: given.batch,
       middleware: defaults.middleware,
-    }),
-  )
+    })
+  })
 }
 
 /** Of a job that is known by its name alone. */
@@ -121,11 +132,15 @@ export function plainDefinition(
 }
 
 export function readJobName(name: unknown): string {
-  if (typeof name === 'string' && NAME.test(name)) return name
+  if (isJobName(name)) return name
   throw bad(
     `${show(name)} is not a job name.`,
     "Use 1 to 200 letters, digits and _ . : / @ - without spaces, such as 'send-welcome'.",
   )
+}
+
+function isJobName(name: unknown): name is string {
+  return typeof name === 'string' && NAME.test(name)
 }
 
 /** 'default' where it is declared, else the first queue. */
@@ -138,8 +153,7 @@ export function readQueue(queue: unknown, queues: readonly string[]): string {
   throw notFound('queue', queue, queues)
 }
 
-export function readSchema(schema: unknown, option: string): StandardSchemaV1 | undefined {
-  if (schema === undefined) return undefined
+export function readSchema(schema: unknown, path: string): StandardSchemaV1 {
   // Some libraries' schemas are functions.
   const standard =
     (typeof schema === 'object' || typeof schema === 'function') && schema !== null
@@ -147,22 +161,17 @@ export function readSchema(schema: unknown, option: string): StandardSchemaV1 | 
       : undefined
   if (typeof standard?.validate === 'function') return schema as StandardSchemaV1
   throw bad(
-    `\`${option}\` is not a schema.`,
+    `\`${path}\` is not a schema.`,
     'Use a schema that follows Standard Schema: zod, valibot, arktype and others do.',
   )
 }
 
-function readFunction(value: unknown, option: string): unknown {
-  if (value === undefined || typeof value === 'function') return value
-  throw bad(`\`${option}\` is not a function.`)
-}
-
 /** Names the job in whatever its options raise. */
-function inContext<T>(name: string, read: () => T): T {
+function inContext<T>({ name }: { readonly name?: unknown }, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    if (!(error instanceof HoldfastError)) throw error
+    if (!(error instanceof HoldfastError) || !isJobName(name)) throw error
     throw new HoldfastError(error.code, `Job "${name}": ${error.message}`, { hint: error.hint, cause: error })
   }
 }

@@ -23,21 +23,21 @@ describe('a duration in an option', () => {
   })
 
   test.each<[unknown, string]>([
-    ['5 minutes', 'timeout is "5 minutes", which is not a duration.'],
-    ['', 'timeout is "", which is not a duration.'],
-    ['-5s', 'timeout is "-5s", which is not a duration.'],
-    [Number.NaN, 'timeout is NaN, which is not a duration.'],
-    [Infinity, 'timeout is Infinity, which is not a duration.'],
-    [null, 'timeout is null, which is not a duration.'],
-    [undefined, 'timeout is undefined, which is not a duration.'],
-    [5n, 'timeout is 5n, which is not a duration.'],
-    [{}, 'timeout is {}, which is not a duration.'],
-    [Object.create(null), 'timeout is [Object: null prototype] {}, which is not a duration.'],
-    [0, 'timeout is 0; it must be greater than zero.'],
-    ['0s', 'timeout is "0s"; it must be greater than zero.'],
-    [-1, 'timeout is -1; it must be greater than zero.'],
-    [1e16, 'timeout is 10000000000000000, which is too long.'],
-    ['9999999999999d', 'timeout is "9999999999999d", which is too long.'],
+    ['5 minutes', '`timeout` is "5 minutes"; it must be a duration above 0.'],
+    ['', '`timeout` is ""; it must be a duration above 0.'],
+    ['-5s', '`timeout` is "-5s"; it must be a duration above 0.'],
+    [Number.NaN, '`timeout` is NaN; it must be a duration above 0.'],
+    [Infinity, '`timeout` is Infinity; it must be a duration above 0.'],
+    [null, '`timeout` is null; it must be a duration above 0.'],
+    [undefined, '`timeout` is undefined; it must be a duration above 0.'],
+    [5n, '`timeout` is 5n; it must be a duration above 0.'],
+    [{}, '`timeout` is {}; it must be a duration above 0.'],
+    [Object.create(null), '`timeout` is [Object: null prototype] {}; it must be a duration above 0.'],
+    [0, '`timeout` is 0; it must be a duration above 0.'],
+    ['0s', '`timeout` is "0s"; it must be a duration above 0.'],
+    [-1, '`timeout` is -1; it must be a duration above 0.'],
+    [1e16, '`timeout` is 10000000000000000; it must be a duration above 0 to 50000000d.'],
+    ['9999999999999d', '`timeout` is "9999999999999d"; it must be a duration above 0 to 50000000d.'],
   ])('%o is refused by name', (value, message) => {
     expect(() => readDuration(value, 'timeout')).toThrow(badOption(message))
   })
@@ -114,7 +114,9 @@ describe('a point in time', () => {
     [null, 'null'],
     [5n, '5n'],
   ])('%o is refused', (value, shown) => {
-    expect(() => readInstant(value, 'at')).toThrow(badOption(`at is ${shown}, which is not a point in time.`))
+    expect(() => readInstant(value, 'at')).toThrow(
+      badOption(`\`at\` is ${shown}; it must be a point in time.`),
+    )
   })
 
   test('is what a Date writes of itself', () => {

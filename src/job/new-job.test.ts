@@ -119,7 +119,7 @@ describe('the unique key of a new job', () => {
   })
 
   test('is refused where it cannot work', () => {
-    expect(() => make({ unique: { key: '' } })).toThrow(badOption(/^unique\.key/))
+    expect(() => make({ unique: { key: '' } })).toThrow(badOption(/^`enqueue\(\)\.unique\.key`/))
   })
 })
 
@@ -143,68 +143,120 @@ describe('a job that a handler enqueues', () => {
   test('is refused where its metadata and those of its parents grow too large together', () => {
     const large = { correlationId: 'c', metadata: { a: 'x'.repeat(3_900), b: 'x'.repeat(3_900) } }
     expect(() => make({ metadata: { c: 'x'.repeat(3_900) } }, { inherited: large })).toThrow(
-      badOption(/^metadata cannot be stored: \$ is too large/),
+      badOption(/^`enqueue\(\)\.metadata` cannot be stored: \$ is too large/),
     )
   })
 })
 
 describe('an enqueue', () => {
   test.each<[string, unknown, string | RegExp]>([
-    ['an unknown option', { dealy: '5s' }, 'Enqueue has no option "dealy".'],
-    ['options that are no object', 5_000, 'The options of an enqueue must be an object.'],
-    ['options that are null', null, 'The options of an enqueue must be an object.'],
-    ['both a delay and a time', { in: '5m', at: new Date(0) }, '`in` and `at` cannot both be given.'],
-    ['a delay below zero', { in: -1 }, /^in is -1/],
-    ['a delay in words', { in: 'tomorrow' }, /^in is "tomorrow", which is not a duration\.$/],
+    ['an unknown option', { dealy: '5s' }, 'Unknown option `enqueue().dealy`.'],
+    ['options that are no object', 5_000, 'The options of `enqueue()` are 5000; they must be an object.'],
+    ['options that are null', null, 'The options of `enqueue()` are null; they must be an object.'],
+    [
+      'both a delay and a time',
+      { in: '5m', at: new Date(0) },
+      '`enqueue().in` and `enqueue().at` cannot both be given.',
+    ],
+    ['a delay below zero', { in: -1 }, /^`enqueue\(\)\.in` is -1/],
+    [
+      'a delay in words',
+      { in: 'tomorrow' },
+      /^`enqueue\(\)\.in` is "tomorrow"; it must be a duration of 0 or more\.$/,
+    ],
     [
       'a time without a zone',
       { at: '2030-01-01T00:00' },
-      /^at is "2030-01-01T00:00", which is not a point in time\.$/,
+      /^`enqueue\(\)\.at` is "2030-01-01T00:00"; it must be a point in time\.$/,
     ],
-    ['a time that is none', { at: new Date(Number.NaN) }, /^at is Invalid Date/],
-    ['a time as a number', { at: 1_900_000_000_000 }, /^at is 1900000000000/],
-    ['an unknown priority', { priority: 10 }, /^priority is 10/],
-    ['no timeout', { timeout: 0 }, /^timeout is 0; it must be greater than zero\.$/],
-    ['no attempts', { retry: { attempts: 0 } }, /^retry\.attempts is 0/],
-    ['a misspelt retry', { retry: { atempts: 3 } }, 'retry has no option "atempts".'],
+    ['a time that is none', { at: new Date(Number.NaN) }, /^`enqueue\(\)\.at` is Invalid Date/],
+    ['a time as a number', { at: 1_900_000_000_000 }, /^`enqueue\(\)\.at` is 1900000000000/],
+    ['an unknown priority', { priority: 10 }, /^`enqueue\(\)\.priority` is 10/],
+    ['no timeout', { timeout: 0 }, /^`enqueue\(\)\.timeout` is 0; it must be a duration above 0\.$/],
+    ['no attempts', { retry: { attempts: 0 } }, /^`enqueue\(\)\.retry\.attempts` is 0/],
+    ['a misspelt retry', { retry: { atempts: 3 } }, 'Unknown option `enqueue().retry.atempts`.'],
     [
       'a backoff function',
       { retry: { backoff: () => 1 } },
-      'retry.backoff is a function, which cannot be stored with a job.',
+      '`enqueue().retry.backoff` is a function, which cannot be stored with a job.',
     ],
     [
       'a `when` function',
       { retry: { when: () => true } },
-      'retry.when is a function, which cannot be stored with a job.',
+      '`enqueue().retry.when` is a function, which cannot be stored with a job.',
     ],
-    ['tags that are no list', { tags: 'a' }, 'tags must be a list of at most 50 texts.'],
-    ['51 tags', { tags: Array.from({ length: 51 }, String) }, 'tags must be a list of at most 50 texts.'],
-    ['an empty tag', { tags: ['a', ''] }, /^tags\[1\] must be a text of 1 to 200 characters/],
-    ['a tag that is too long', { tags: ['x'.repeat(201)] }, /^tags\[0\]/],
-    ['a tag that is no text', { tags: [5] }, /^tags\[0\]/],
-    ['a hole among tags', { tags: [, 'a'] }, /^tags\[0\]/], // oxlint-disable-line no-sparse-arrays
-    ['a NUL in a tag', { tags: ['a\0'] }, /^tags\[0\] must be .+ without NUL bytes or broken characters\.$/],
-    ['an empty correlation id', { correlationId: '' }, /^correlationId must be a text of 1 to 200/],
-    ['half a character in a correlation id', { correlationId: '\uD83D' }, /^correlationId must be/],
-    ['metadata that are no object', { metadata: 'x' }, 'metadata must be an object of texts.'],
-    ['metadata that are null', { metadata: null }, 'metadata must be an object of texts.'],
-    ['metadata that are a list', { metadata: ['x'] }, 'metadata must be an object of texts.'],
-    ['metadata that are no texts', { metadata: { n: 5 } }, /^metadata\.n must be a text of 1 to 4000/],
+    [
+      'tags that are no list',
+      { tags: 'a' },
+      /^`enqueue\(\)\.tags` is "a"; it must be a list of at most 50\.$/,
+    ],
+    [
+      '51 tags',
+      { tags: Array.from({ length: 51 }, String) },
+      /^`enqueue\(\)\.tags` is .+; it must be a list of at most 50\.$/,
+    ],
+    [
+      'an empty tag',
+      { tags: ['a', ''] },
+      /^`enqueue\(\)\.tags\[1\]` is .+; it must be a text of 1 to 200 characters/,
+    ],
+    ['a tag that is too long', { tags: ['x'.repeat(201)] }, /^`enqueue\(\)\.tags\[0\]`/],
+    ['a tag that is no text', { tags: [5] }, /^`enqueue\(\)\.tags\[0\]`/],
+    ['a hole among tags', { tags: [, 'a'] }, /^`enqueue\(\)\.tags\[0\]`/], // oxlint-disable-line no-sparse-arrays
+    [
+      'a NUL in a tag',
+      { tags: ['a\0'] },
+      /^`enqueue\(\)\.tags\[0\]` is .+; it must be .+ without NUL bytes or broken characters\.$/,
+    ],
+    [
+      'an empty correlation id',
+      { correlationId: '' },
+      /^`enqueue\(\)\.correlationId` is .+; it must be a text of 1 to 200/,
+    ],
+    [
+      'half a character in a correlation id',
+      { correlationId: '\uD83D' },
+      /^`enqueue\(\)\.correlationId` is .+; it must be/,
+    ],
+    [
+      'metadata that are no object',
+      { metadata: 'x' },
+      '`enqueue().metadata` is "x"; it must be an object of texts.',
+    ],
+    [
+      'metadata that are null',
+      { metadata: null },
+      '`enqueue().metadata` is null; it must be an object of texts.',
+    ],
+    [
+      'metadata that are a list',
+      { metadata: ['x'] },
+      /^`enqueue\(\)\.metadata` is \[ 'x' \]; it must be an object of texts\.$/,
+    ],
+    [
+      'metadata that are no texts',
+      { metadata: { n: 5 } },
+      /^`enqueue\(\)\.metadata\.n` is .+; it must be a text of 1 to 4000/,
+    ],
     [
       'a text in the metadata that is too long',
       { metadata: { k: 'x'.repeat(4_001) } },
-      /^metadata\.k must be/,
+      /^`enqueue\(\)\.metadata\.k` is .+; it must be/,
     ],
-    ['a NUL in a key of the metadata', { metadata: { 'a\0': 'x' } }, /^metadata cannot be stored: .+ NUL/],
+    [
+      'a NUL in a key of the metadata',
+      { metadata: { 'a\0': 'x' } },
+      /^`enqueue\(\)\.metadata` cannot be stored: .+ NUL/,
+    ],
     [
       'a __proto__ among the metadata',
       { metadata: JSON.parse('{"__proto__":"x"}') },
-      /^metadata cannot be stored: .+__proto__/,
+      /^`enqueue\(\)\.metadata` cannot be stored: .+__proto__/,
     ],
     [
       'more than 8 KiB of metadata',
       { metadata: { a: 'x'.repeat(4_000), b: 'x'.repeat(4_000), c: 'x'.repeat(200) } },
-      /^metadata cannot be stored: \$ is too large/,
+      /^`enqueue\(\)\.metadata` cannot be stored: \$ is too large/,
     ],
   ])('is refused with %s', (_, options, message) => {
     expect(() => make(options)).toThrow(badOption(message))

@@ -2,14 +2,14 @@
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { encodeStrict, JsonRejected } from '../std/json.ts'
-import { readDuration, readInstant, type Instant } from './duration.ts'
+import { duration, readInstant, type Instant } from './duration.ts'
 import { readQueue, type JobDefinition } from './definition.ts'
 import type { JobId } from './ids.ts'
+import { asGiven, list, locate, readersFor, refused, refuseUnknown, string, type Located } from './options.ts'
 import { headStartMs, readPriority, type Priority } from './rank.ts'
 import type { Due, Envelope, NewJob } from './record.ts'
-import { resolveRetry, type RetryOptions } from './retry.ts'
-import { readText } from './text.ts'
-import { readUnique, type Unique } from './unique.ts'
+import { DEFAULT_RETRY, resolveRetry, RETRY_FIELDS, type RetryOptions } from './retry.ts'
+import { readUnique, RETURNED_UNIQUE, uniquePaths, type Unique, type UniquePaths } from './unique.ts'
 
 export interface NewJobOptions<Q extends string = string> {
   /** @default the job's queue */
@@ -35,19 +35,54 @@ export interface NewJobOptions<Q extends string = string> {
   readonly metadata?: Readonly<Record<string, string>>
 }
 
-const FIELDS: ReadonlySet<string> = new Set([
-  'queue',
-  'priority',
-  'in',
-  'at',
-  'unique',
-  'tags',
-  'retry',
-  'timeout',
-  'expiresIn',
-  'correlationId',
-  'metadata',
-])
+const METADATA_LIMITS = { maxBytes: 8 * 1024, maxDepth: 1 }
+const METADATA_TEXT = string(4_000)
+
+const FIELDS = readersFor<NewJobOptions>()({
+  // Judged with the job, which knows the queues.
+  queue: asGiven,
+  priority: readPriority,
+  in: duration({ orZero: true }),
+  at: readInstant,
+  // Judged with the job, whose name is a part of the key.
+  unique: asGiven,
+  tags: list(string(200), 50),
+  retry: readRetry,
+  timeout: duration(),
+  expiresIn: duration(),
+  correlationId: string(200),
+  metadata: readMetadata,
+})
+
+const { in: _in, at: _at, unique: _unique, ...scheduled } = FIELDS
+/** For the same options in other places. */
+export const NEW_JOB_FIELDS = FIELDS
+export const SCHEDULED_FIELDS = scheduled
+export const ENVELOPE_FIELDS = {
+  tags: FIELDS.tags,
+  correlationId: FIELDS.correlationId,
+  metadata: readMetadata,
+}
+
+type Paths = Located<typeof FIELDS>['of']
+/** Paths of the same options where events are published. */
+export const PUBLISH = locate('publish()', FIELDS).of
+
+/** Where the options of an enqueue stand. Made once, since options are read for each job. */
+export interface EnqueuePaths extends Located<typeof FIELDS> {
+  readonly retry: Located<typeof RETRY_FIELDS>
+  readonly unique: UniquePaths
+  /** Options that are taken out before the others come here. */
+  readonly also: readonly string[]
+}
+
+export function enqueuePaths(path: string, also: readonly string[]): EnqueuePaths {
+  const own = locate(path, FIELDS)
+  const { retry, unique } = own.of
+  return { ...own, retry: locate(retry, RETRY_FIELDS), unique: uniquePaths(unique), also }
+}
+
+const ENQUEUE = enqueuePaths('enqueue()', ['tx'])
 
 /** No options: what a job is made of then is read once for its definition. */
 export const NO_OPTIONS: NewJobOptions = Object.freeze({})
@@ -57,6 +92,8 @@ export interface EnqueueItem {
   readonly definition: JobDefinition
   readonly input: unknown
   readonly options: NewJobOptions
+  /** What the options were passed to. @default enqueue() */
+  readonly at?: EnqueuePaths
 }
 
 /** What a job enqueued from inside a handler takes over from the handler's own job. */
@@ -88,6 +125,7 @@ const NOW: Due = Object.freeze({ inMs: 0 })
 export interface TemplateParts {
   readonly definition: JobDefinition
   readonly options: NewJobOptions
+  readonly at?: EnqueuePaths | undefined
   readonly queues: QueueRules
   readonly inherited: Inherited | undefined
 }
@@ -97,17 +135,23 @@ export interface JobTemplate extends Omit<NewJob, 'id' | 'payload' | 'unique'> {
   readonly unique: Unique | undefined
   /** What gives a job its key if `unique` does not. */
   readonly uniqueOf: ((input: unknown) => Unique) | undefined
+  /** Where the key that it gets was given. */
+  readonly uniqueAt: UniquePaths
 }
 
-export function readTemplate({ definition, options, queues, inherited }: TemplateParts): JobTemplate {
-  if (typeof options !== 'object' || options === null)
-    throw bad('The options of an enqueue must be an object.')
-  for (const field in options)
-    if (!FIELDS.has(field)) throw bad(`Enqueue has no option "${field}".`, `Use ${[...FIELDS].join(', ')}.`)
+export function readTemplate({
+  definition,
+  options,
+  at = ENQUEUE,
+  queues,
+  inherited,
+}: TemplateParts): JobTemplate {
+  refuseUnknown(options, at.path, FIELDS, 'HF_BAD_OPTION', at.also)
   const queue = options.queue === undefined ? definition.queue : readQueue(options.queue, queues.names)
-  const priority = options.priority === undefined ? definition.priority : readPriority(options.priority)
-  const retry = resolveRetry(options.retry, definition.retry)
-  const due = readDue(options)
+  const priority =
+    options.priority === undefined ? definition.priority : readPriority(options.priority, at.of.priority)
+  const retry = resolveRetry(options.retry, definition.retry, at.retry)
+  const due = readDue(options, at.of)
   return {
     name: definition.name,
     queue,
@@ -117,10 +161,11 @@ export function readTemplate({ definition, options, queues, inherited }: Templat
     maxCrashes: retry.crashes,
     group: null,
     limits: NO_LIMITS,
-    envelope: readEnvelope(options, due, inherited),
+    envelope: readEnvelope(options, due, inherited, at.of),
     due,
     unique: options.unique,
     uniqueOf: definition.unique,
+    uniqueAt: options.unique === undefined ? RETURNED_UNIQUE : at.unique,
   }
 }
 
@@ -150,7 +195,7 @@ export function jobFrom(template: JobTemplate, { id, input, payload }: JobParts)
     limits,
     envelope,
     due,
-    unique: unique === undefined ? null : readUnique(name, unique),
+    unique: unique === undefined ? null : readUnique(name, unique, template.uniqueAt),
   }
 }
 
@@ -158,14 +203,22 @@ export function newJob(parts: TemplateParts & JobParts): NewJob {
   return jobFrom(readTemplate(parts), parts)
 }
 
-export function readDue(options: Pick<NewJobOptions, 'in' | 'at'>): Due {
-  if (options.in !== undefined && options.at !== undefined) throw bad('`in` and `at` cannot both be given.')
-  if (options.in !== undefined) return { inMs: readDuration(options.in, 'in', { orZero: true }) }
-  if (options.at !== undefined) return { atMs: readInstant(options.at, 'at') }
+export function readDue(options: Pick<NewJobOptions, 'in' | 'at'>, of: Pick<Paths, 'in' | 'at'>): Due {
+  if (options.in !== undefined && options.at !== undefined)
+    throw new HoldfastError('HF_BAD_OPTION', `\`${of.in}\` and \`${of.at}\` cannot both be given.`, {
+      hint: 'Use `in` for a delay, or `at` for a point in time.',
+    })
+  if (options.in !== undefined) return { inMs: FIELDS.in(options.in, of.in) }
+  if (options.at !== undefined) return { atMs: readInstant(options.at, of.at) }
   return NOW
 }
 
-export function readEnvelope(options: NewJobOptions, due: Due, inherited: Inherited | undefined): Envelope {
+export function readEnvelope(
+  options: NewJobOptions,
+  due: Due,
+  inherited: Inherited | undefined,
+  of: Paths,
+): Envelope {
   const { tags, retry, timeout, expiresIn, correlationId, metadata } = options
   const given = retry !== undefined || timeout !== undefined || correlationId !== undefined
   const plain =
@@ -179,55 +232,58 @@ export function readEnvelope(options: NewJobOptions, due: Due, inherited: Inheri
     correlationId:
       correlationId === undefined
         ? (inherited?.correlationId ?? null)
-        : readText(correlationId, 'correlationId', 200),
-    tags: tags === undefined ? NO_TAGS : readTags(tags),
-    metadata: readMetadata(metadata, inherited?.metadata),
-    retry: retry === undefined ? null : readStoredRetry(retry),
-    timeoutMs: timeout === undefined ? null : readDuration(timeout, 'timeout'),
-    ...(expiresIn !== undefined && { expires: { inMs: readDuration(expiresIn, 'expiresIn'), from: due } }),
+        : FIELDS.correlationId(correlationId, of.correlationId),
+    tags: tags === undefined ? NO_TAGS : FIELDS.tags(tags, of.tags),
+    metadata:
+      metadata === undefined
+        ? (inherited?.metadata ?? NO_METADATA)
+        : readMetadata(metadata, of.metadata, inherited?.metadata),
+    retry: retry === undefined ? null : storedRetry(retry, of.retry),
+    timeoutMs: timeout === undefined ? null : FIELDS.timeout(timeout, of.timeout),
+    ...(expiresIn !== undefined && {
+      expires: { inMs: FIELDS.expiresIn(expiresIn, of.expiresIn), from: due },
+    }),
   }
 }
 
 /** The envelope with some more metadata, which replaces what has the same name. */
 export function withMetadata(envelope: Envelope, added: Readonly<Record<string, string>>): Envelope {
-  return { ...envelope, metadata: readMetadata(added, envelope.metadata) }
+  return { ...envelope, metadata: readMetadata(added, 'metadata', envelope.metadata) }
+}
+
+function readRetry(value: unknown, path: string): RetryOptions {
+  resolveRetry(value as RetryOptions, DEFAULT_RETRY, locate(path, RETRY_FIELDS))
+  return storedRetry(value as RetryOptions, path)
 }
 
 /** A policy that travels with the job must survive JSON; functions belong into the definition. */
-function readStoredRetry(retry: RetryOptions): RetryOptions {
+function storedRetry(retry: RetryOptions, path: string): RetryOptions {
   for (const [field, value] of Object.entries(retry)) {
-    if (typeof value === 'function')
-      throw bad(`retry.${field} is a function, which cannot be stored with a job.`)
+    if (typeof value !== 'function') continue
+    const what = `\`${path}.${field}\` is a function, which cannot be stored with a job.`
+    throw new HoldfastError('HF_BAD_OPTION', what, { hint: `Put it into \`retry\` of the job's definition.` })
   }
   return { ...retry }
 }
 
-function readTags(tags: unknown): readonly string[] {
-  if (!Array.isArray(tags) || tags.length > 50) throw bad('tags must be a list of at most 50 texts.')
-  // Not tags.map, which passes over holes.
-  return Array.from(tags, (tag, index) => readText(tag, `tags[${index}]`, 200))
-}
-
-const METADATA_LIMITS = { maxBytes: 8 * 1024, maxDepth: 1 }
-
 function readMetadata(
-  own: Readonly<Record<string, string>> | undefined,
-  inherited: Readonly<Record<string, string>> | undefined,
+  own: unknown,
+  path: string,
+  inherited?: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
-  if (own === undefined) return inherited ?? NO_METADATA
   if (typeof own !== 'object' || own === null || Array.isArray(own))
-    throw bad('metadata must be an object of texts.')
-  for (const [key, value] of Object.entries(own)) readText(value, `metadata.${key}`, 4_000)
+    throw refused(path, own, 'an object of texts')
+  for (const [key, value] of Object.entries(own)) METADATA_TEXT(value, `${path}.${key}`)
   const metadata = { ...inherited, ...own }
   try {
     encodeStrict(metadata, METADATA_LIMITS)
   } catch (error) {
     if (!(error instanceof JsonRejected)) throw error
-    throw bad(`metadata cannot be stored: ${error.path} ${error.problem}.`)
+    throw new HoldfastError(
+      'HF_BAD_OPTION',
+      `\`${path}\` cannot be stored: ${error.path} ${error.problem}.`,
+      { hint: 'Use up to 8 KiB of texts, without NUL bytes or broken characters.' },
+    )
   }
   return metadata
-}
-
-function bad(message: string, hint?: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message, hint === undefined ? {} : { hint })
 }

@@ -14,7 +14,13 @@ const MINUTE_MS = 60_000
 const NOON = Date.UTC(2030, 0, 1, 12)
 
 function rank(priority: unknown, dueMs: number, aging?: Aging): number {
-  return rankOf(dueMs, headStartMs(readPriority(priority), readAgingMs(aging, 'aging')))
+  return rankOf(
+    dueMs,
+    headStartMs(
+      readPriority(priority, 'priority'),
+      aging === undefined ? DEFAULT_AGING_MS : readAgingMs(aging, 'aging'),
+    ),
+  )
 }
 
 const badOption = (message: RegExp): unknown =>
@@ -29,7 +35,7 @@ describe('a priority', () => {
     ['background', 1],
     ...Array.from({ length: 10 }, (_, level) => [level, level] as const),
   ] as const)('%s is level %d', (priority, level) => {
-    expect(readPriority(priority)).toBe(level)
+    expect(readPriority(priority, 'priority')).toBe(level)
   })
 
   test.each<[unknown]>([
@@ -49,8 +55,12 @@ describe('a priority', () => {
     [[5]],
     [Object.create(null)],
   ])('cannot be %o', (priority) => {
-    const read = (): number => readPriority(priority)
-    expect(read).toThrow(badOption(/^priority is .+, which is not a priority\.$/))
+    const read = (): number => readPriority(priority, 'priority')
+    expect(read).toThrow(
+      badOption(
+        /^`priority` is .+; it must be urgent, high, normal, low, background, or a whole number from 0 to 9\.$/,
+      ),
+    )
     const hint = 'Use urgent, high, normal, low, background, or a whole number from 0 to 9.'
     expect(read).toThrow(expect.objectContaining({ hint }))
   })
@@ -136,13 +146,13 @@ describe("a job's rank", () => {
 describe('an aging', () => {
   test('is at most what nine levels can be stored of, and no longer', () => {
     expect(headStartMs(9, readAgingMs(1e14, 'aging'))).toBe(9e14)
-    expect(() => readAgingMs(4.32e15 / 2, 'aging')).toThrow('too long')
+    expect(() => readAgingMs(4.32e15 / 2, 'aging')).toThrow('at most 1e14 ms')
   })
 
   test.each<[unknown]>([[0], [-1], ['0s'], ['5 minutes'], ['STRICT'], [Number.NaN], [null]])(
     'cannot be %o',
     (aging) => {
-      const read = (): number => readAgingMs(aging as Aging, 'queues.mail.aging')
+      const read = (): number => readAgingMs(aging, 'queues.mail.aging')
       expect(read).toThrow(badOption(/queues\.mail\.aging/))
     },
   )

@@ -2,10 +2,9 @@
  * Where a job stands in its queue: due time minus the head start of its priority. All waiting jobs age at the same
  * rate, so a static number is linear aging: two waiting jobs never change order, and nothing is ever ranked again.
  */
-import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { readDuration } from './duration.ts'
-import { show } from './show.ts'
+import { refused } from './options.ts'
 
 export const PRIORITY_LEVELS = { urgent: 9, high: 7, normal: 5, low: 3, background: 1 } as const
 
@@ -21,24 +20,24 @@ const MAX_AGING_MS = 1e14
 /** 28,000 years: every store can order jobs by it, see `stores/write-check.ts`. */
 export const LONGEST_HEAD_START_MS = 9 * MAX_AGING_MS
 
-export function readPriority(value: unknown): number {
+export function readPriority(value: unknown, path: string): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 9) return value
   if (typeof value === 'string' && Object.hasOwn(PRIORITY_LEVELS, value)) {
     return PRIORITY_LEVELS[value as keyof typeof PRIORITY_LEVELS]
   }
-  throw new HoldfastError('HF_BAD_OPTION', `priority is ${show(value)}, which is not a priority.`, {
-    hint: `Use ${Object.keys(PRIORITY_LEVELS).join(', ')}, or a whole number from 0 to 9.`,
-  })
+  throw refused(path, value, `${Object.keys(PRIORITY_LEVELS).join(', ')}, or a whole number from 0 to 9`)
 }
 
-export function readAgingMs(value: Aging | undefined, option: string): number {
-  if (value === undefined) return DEFAULT_AGING_MS
+export function readAgingMs(value: unknown, path: string): number {
   if (value === 'strict') return STRICT_AGING_MS
-  const ms = readDuration(value, option)
+  const ms = readDuration(value, path)
   if (ms <= MAX_AGING_MS) return ms
-  throw new HoldfastError('HF_BAD_OPTION', `${option} is ${show(value)}, which is too long.`, {
-    hint: "Use 'strict' if a higher priority should always go first.",
-  })
+  throw refused(
+    path,
+    value,
+    "at most 1e14 ms, or 'strict'",
+    "Use 'strict' if a higher priority should always go first.",
+  )
 }
 
 export function headStartMs(priority: number, agingMs: number): number {

@@ -1,12 +1,10 @@
 /** When to try again: exponential, linear, fixed or a function, capped and jittered. */
-import { HoldfastError } from '../errors.ts'
 import { jittered, nthPause } from '../std/backoff.ts'
 import type { Duration } from '../std/duration.ts'
 import type { Random } from '../std/random.ts'
 import { toError } from '../std/text.ts'
-import { readDuration } from './duration.ts'
-import { readWhole } from './numbers.ts'
-import { show } from './show.ts'
+import { duration, readDuration } from './duration.ts'
+import { fn, fraction, locate, readersFor, refused, refuseUnknown, whole, type Located } from './options.ts'
 
 export type BackoffShape = 'exponential' | 'linear' | 'fixed'
 export type Backoff = BackoffShape | ((attempt: number, error: Error) => Duration)
@@ -60,60 +58,60 @@ export const DEFAULT_RETRY: ResolvedRetry = Object.freeze({
 })
 
 const SHAPES: readonly unknown[] = ['exponential', 'linear', 'fixed'] satisfies BackoffShape[]
-const FIELDS: ReadonlySet<string> = new Set([
-  'attempts',
-  'crashes',
-  'backoff',
-  'delay',
-  'factor',
-  'maxDelay',
-  'jitter',
-  'when',
-])
+const LIMIT = 32_767
 
-/** Fills the blanks of `policy` from `base`; refuses what cannot work. */
-export function resolveRetry(policy: RetryPolicy | undefined, base: ResolvedRetry): ResolvedRetry {
+export const RETRY_FIELDS = readersFor<RetryPolicy>()({
+  attempts: whole(1, LIMIT),
+  crashes: whole(0, LIMIT),
+  backoff: readBackoff,
+  delay: duration(),
+  factor: readFactor,
+  maxDelay: duration(),
+  jitter: readJitter,
+  when: fn<NonNullable<RetryPolicy['when']>>(),
+})
+
+type RetryPaths = Located<typeof RETRY_FIELDS>
+const STORED = locate('retry', RETRY_FIELDS)
+
+/**
+ * Fills the blanks of `policy` from `base`; refuses what cannot work. Field by field instead of by `readOptions`, since it
+ * is done for each job that is enqueued with a policy of its own.
+ */
+export function resolveRetry(
+  policy: RetryPolicy | undefined,
+  base: ResolvedRetry,
+  { path, of }: RetryPaths = STORED,
+): ResolvedRetry {
   if (policy === undefined) return base
-  if (typeof policy !== 'object' || policy === null) throw bad('retry', policy, 'an object')
-  for (const field of Object.keys(policy)) {
-    if (!FIELDS.has(field)) throw refused(`retry has no option ${show(field)}.`, [...FIELDS].join(', '))
-  }
-  const { backoff = base.backoff, factor = base.factor } = policy
-  if (typeof backoff !== 'function' && !SHAPES.includes(backoff)) {
-    throw bad('retry.backoff', backoff, `${SHAPES.join(', ')} or a function`)
-  }
-  if (!(typeof factor === 'number' && factor >= 1 && Number.isFinite(factor))) {
-    throw bad('retry.factor', factor, 'a number from 1 on')
-  }
-  if (policy.when !== undefined && typeof policy.when !== 'function')
-    throw bad('retry.when', policy.when, 'a function')
+  refuseUnknown(policy, path, RETRY_FIELDS)
+  const { attempts, crashes, backoff, delay, factor, maxDelay, jitter, when } = policy
   return Object.freeze({
-    attempts:
-      policy.attempts === undefined ? base.attempts : readWhole(policy.attempts, 'retry.attempts', 1, 32_767),
-    crashes:
-      policy.crashes === undefined ? base.crashes : readWhole(policy.crashes, 'retry.crashes', 0, 32_767),
-    backoff,
-    factor,
-    delayMs: policy.delay === undefined ? base.delayMs : readDuration(policy.delay, 'retry.delay'),
-    maxDelayMs:
-      policy.maxDelay === undefined ? base.maxDelayMs : readDuration(policy.maxDelay, 'retry.maxDelay'),
-    jitter: policy.jitter === undefined ? base.jitter : readJitter(policy.jitter),
-    when: policy.when ?? base.when,
+    attempts: attempts === undefined ? base.attempts : RETRY_FIELDS.attempts(attempts, of.attempts),
+    crashes: crashes === undefined ? base.crashes : RETRY_FIELDS.crashes(crashes, of.crashes),
+    backoff: backoff === undefined ? base.backoff : readBackoff(backoff, of.backoff),
+    factor: factor === undefined ? base.factor : readFactor(factor, of.factor),
+    delayMs: delay === undefined ? base.delayMs : RETRY_FIELDS.delay(delay, of.delay),
+    maxDelayMs: maxDelay === undefined ? base.maxDelayMs : RETRY_FIELDS.maxDelay(maxDelay, of.maxDelay),
+    jitter: jitter === undefined ? base.jitter : readJitter(jitter, of.jitter),
+    when: when === undefined ? base.when : RETRY_FIELDS.when(when, of.when),
   })
 }
 
-function readJitter(value: unknown): number {
+function readBackoff(value: unknown, path: string): Backoff {
+  if (typeof value === 'function' || SHAPES.includes(value)) return value as Backoff
+  throw refused(path, value, "'exponential', 'linear', 'fixed' or a function")
+}
+
+function readFactor(value: unknown, path: string): number {
+  if (typeof value === 'number' && value >= 1 && Number.isFinite(value)) return value
+  throw refused(path, value, 'a number from 1 on')
+}
+
+function readJitter(value: unknown, path: string): number {
   if (typeof value === 'boolean') return value ? DEFAULT_RETRY.jitter : 0
-  if (typeof value === 'number' && value >= 0 && value <= 1) return value
-  throw bad('retry.jitter', value, 'true, false or a number from 0 to 1')
-}
-
-function bad(option: string, value: unknown, accepted: string): HoldfastError {
-  return refused(`${option} cannot be ${show(value)}.`, accepted)
-}
-
-function refused(message: string, accepted: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message, { hint: `Use ${accepted}.` })
+  if (typeof value === 'number') return fraction(value, path)
+  throw refused(path, value, 'true, false or a number from 0 to 1')
 }
 
 /** The wait after `attempt` (1 is the first) failed with `thrown`. */

@@ -5,5 +5,5 @@ const MAX_CHARS = 100
 
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cleanText(value, MAX_CHARS))
-  return typeof value === 'bigint' ? `${value}n` : cleanText(value, MAX_CHARS)
+  return typeof value === 'bigint' ? `${value}n` : cleanText(value, MAX_CHARS).replaceAll(/\s*\n\s*/g, ' ')
 }

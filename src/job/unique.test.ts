@@ -41,43 +41,55 @@ describe('a unique key', () => {
   })
 
   test.each<[string, unknown, RegExp]>([
-    ['no object', 'k', /^unique must be an object with a key\.$/],
-    ['null', null, /^unique must be an object with a key\.$/],
-    ['an unknown option', { key: 'k', ttl: 5 }, /^unique\.ttl is not an option\.$/],
-    ['no key', {}, /^unique\.key must be a text of 1 to 512 characters\.$/],
-    ['an empty key', { key: '' }, /^unique\.key must be a text/],
-    ['a key that is no text', { key: 5 }, /^unique\.key must be a text/],
-    ['a key that is too long', { key: 'k'.repeat(513) }, /^unique\.key must be a text/],
-    ['a NUL in the key', { key: 'a\0b' }, /^unique\.key holds a NUL byte or half a character\.$/],
+    ['no object', 'k', /^The options of `unique\(\)` are "k"; they must be an object\.$/],
+    ['null', null, /^The options of `unique\(\)` are null; they must be an object\.$/],
+    ['an unknown option', { key: 'k', ttl: 5 }, /^Unknown option `unique\(\)\.ttl`\.$/],
+    ['no key', {}, /^`unique\(\)\.key` is undefined; it must be a text of 1 to 512 characters/],
+    ['an empty key', { key: '' }, /^`unique\(\)\.key` is .+; it must be a text/],
+    ['a key that is no text', { key: 5 }, /^`unique\(\)\.key` is .+; it must be a text/],
+    ['a key that is too long', { key: 'k'.repeat(513) }, /^`unique\(\)\.key` is .+; it must be a text/],
+    [
+      'a NUL in the key',
+      { key: 'a\0b' },
+      /^`unique\(\)\.key` is .+; it must be .+ without NUL bytes or broken characters\.$/,
+    ],
     [
       'half a character in the key',
       { key: 'a\uD83D' },
-      /^unique\.key holds a NUL byte or half a character\.$/,
+      /^`unique\(\)\.key` is .+; it must be .+ without NUL bytes or broken characters\.$/,
     ],
     [
       'an unknown way out of a conflict',
       { key: 'k', onConflict: 'merge' },
-      /^unique\.onConflict cannot be "merge"\.$/,
+      /^`unique\(\)\.onConflict` is "merge"; it must be one of 'ignore', 'replace', 'reschedule'\.$/,
     ],
-    ['a conflict of no kind', { key: 'k', onConflict: 5n }, /^unique\.onConflict cannot be 5n\.$/],
-    ['an unknown state', { key: 'k', while: 'running' }, /^unique\.while cannot be "running"\.$/],
+    [
+      'a conflict of no kind',
+      { key: 'k', onConflict: 5n },
+      /^`unique\(\)\.onConflict` is 5n; it must be one of 'ignore', 'replace', 'reschedule'\.$/,
+    ],
+    [
+      'an unknown state',
+      { key: 'k', while: 'running' },
+      /^`unique\(\)\.while` is "running"; it must be one of 'ready', 'unfinished'\.$/,
+    ],
     [
       'both `for` and `while`',
       { key: 'k', for: '1m', while: 'ready' },
-      /^unique has both `for` and `while`\.$/,
+      /^`unique\(\)\.for` and `unique\(\)\.while` cannot both be given\.$/,
     ],
-    ['no time', { key: 'k', for: 0 }, /^unique\.for is 0; it must be greater than zero\.$/],
+    ['no time', { key: 'k', for: 0 }, /^`unique\(\)\.for` is 0; it must be a duration above 0\.$/],
     [
       'a time in words',
       { key: 'k', for: '10 minutes' },
-      /^unique\.for is "10 minutes", which is not a duration\.$/,
+      /^`unique\(\)\.for` is "10 minutes"; it must be a duration above 0\.$/,
     ],
   ])('is refused with %s', (_, unique, message) => {
     expect(() => readUnique('mail', unique as Unique)).toThrow(
       expect.objectContaining({
         code: 'HF_BAD_OPTION',
         message: expect.stringMatching(message),
-        hint: expect.stringMatching(/^Use .+\.$/),
+        hint: expect.stringMatching(/^(Use|Options:) .+\.$/),
       }),
     )
   })

@@ -1,8 +1,8 @@
 /** Unique keys: at most one job holds a key at a time, for as long as its rule says. Keys are apart for each job name. */
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
-import { readDuration } from './duration.ts'
-import { show } from './show.ts'
+import { duration } from './duration.ts'
+import { locate, oneOf, readersFor, refuseUnknown, string, type Located } from './options.ts'
 
 export type OnConflict = 'ignore' | 'replace' | 'reschedule'
 
@@ -27,35 +27,44 @@ export interface UniqueClaim {
 }
 
 const MAX_KEY_CHARS = 512
-const FIELDS: ReadonlySet<string> = new Set(['key', 'while', 'for', 'onConflict'])
+const FIELDS = readersFor<Unique>()({
+  key: string(MAX_KEY_CHARS),
+  while: oneOf('ready', 'unfinished'),
+  for: duration(),
+  onConflict: oneOf('ignore', 'replace', 'reschedule'),
+})
 
-export function readUnique(jobName: string, unique: Unique): UniqueClaim {
-  if (typeof unique !== 'object' || unique === null) throw bad('unique must be an object with a key.')
-  for (const field of Object.keys(unique)) {
-    if (!FIELDS.has(field)) throw bad(`unique.${field} is not an option.`)
-  }
-  const { key, onConflict = 'ignore' } = unique
-  if (typeof key !== 'string' || key === '' || key.length > MAX_KEY_CHARS) {
-    throw bad(`unique.key must be a text of 1 to ${MAX_KEY_CHARS} characters.`)
-  }
-  if (key.includes('\0') || !key.isWellFormed()) throw bad('unique.key holds a NUL byte or half a character.')
-  if (!['ignore', 'replace', 'reschedule'].includes(onConflict)) {
-    throw bad(`unique.onConflict cannot be ${show(onConflict)}.`)
-  }
-  if (unique.for !== undefined && unique.while !== undefined) throw bad('unique has both `for` and `while`.')
-  // Job names hold no white space, so the scoped key cannot be read in two ways.
-  return { key: `${jobName} ${key}`, hold: readHold(unique), onConflict }
+export type UniquePaths = Located<typeof FIELDS>
+/** What `unique` of a definition returned. */
+export const RETURNED_UNIQUE = locate('unique()', FIELDS)
+
+/** What an enqueue was given. */
+export function uniquePaths(path: string): UniquePaths {
+  return locate(path, FIELDS)
 }
 
-function readHold(unique: Unique): UniqueClaim['hold'] {
-  if (unique.for !== undefined) return { forMs: readDuration(unique.for, 'unique.for') }
-  const { while: rule = 'unfinished' } = unique
-  if (rule !== 'ready' && rule !== 'unfinished') throw bad(`unique.while cannot be ${show(rule)}.`)
-  return { while: rule }
+/** Field by field instead of by `readOptions`, since it is done for each job that has a key. */
+export function readUnique(
+  jobName: string,
+  unique: Unique,
+  { path, of }: UniquePaths = RETURNED_UNIQUE,
+): UniqueClaim {
+  refuseUnknown(unique, path, FIELDS)
+  const { onConflict } = unique
+  const key = FIELDS.key(unique.key, of.key)
+  return {
+    // Job names hold no white space, so the scoped key cannot be read in two ways.
+    key: `${jobName} ${key}`,
+    hold: readHold(unique, of),
+    onConflict: onConflict === undefined ? 'ignore' : FIELDS.onConflict(onConflict, of.onConflict),
+  }
 }
 
-function bad(message: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message, {
-    hint: "Use { key, while: 'ready' | 'unfinished' } or { key, for: '10m' }, with onConflict ignore, replace or reschedule.",
+function readHold(unique: Unique, of: UniquePaths['of']): UniqueClaim['hold'] {
+  if (unique.for === undefined)
+    return { while: unique.while === undefined ? 'unfinished' : FIELDS.while(unique.while, of.while) }
+  if (unique.while === undefined) return { forMs: FIELDS.for(unique.for, of.for) }
+  throw new HoldfastError('HF_BAD_OPTION', `\`${of.for}\` and \`${of.while}\` cannot both be given.`, {
+    hint: "Use { key, while: 'ready' | 'unfinished' } or { key, for: '10m' }.",
   })
 }

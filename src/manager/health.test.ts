@@ -302,16 +302,19 @@ describe('a check of the user', () => {
       error('HF_DUPLICATE_CHECK', 'There is already a check named "disk".'),
     )
     expect(() => hf.health.check('', () => true)).toThrow(
-      error('HF_BAD_OPTION', '"" is not a name of a check.'),
+      error(
+        'HF_BAD_OPTION',
+        '`health.check(name)` is ""; it must be a name of 1 to 200 letters, digits and _ . : / @ - without spaces.',
+      ),
     )
     expect(() => hf.health.check('a', true as unknown as () => boolean)).toThrow(
-      error('HF_BAD_OPTION', 'Check "a" is true, not a function.'),
+      error('HF_BAD_OPTION', '`health.check("a")` is true; it must be a function.'),
     )
     expect(() => hf.health.check('a', () => true, { timeout: '6m' })).toThrow(
-      error('HF_BAD_OPTION', 'timeout is longer than 5 minutes.'),
+      error('HF_BAD_OPTION', '`health.check().timeout` is "6m"; it must be a duration above 0 to 5m.'),
     )
     expect(() => hf.health.check('a', () => true, { timeout: 0 })).toThrow(
-      error('HF_BAD_OPTION', 'timeout is 0; it must be greater than zero.'),
+      error('HF_BAD_OPTION', '`health.check().timeout` is 0; it must be a duration above 0 to 5m.'),
     )
   })
 })

@@ -1,10 +1,9 @@
 /** `hf.health`: what is wrong with the workers of this process, and what the user's own checks say. */
-import { refuseUnknown } from '../core/settings.ts'
 import type { Core } from '../core/core.ts'
 import { Aborted, HoldfastError } from '../errors.ts'
-import { readDuration } from '../job/duration.ts'
+import { duration } from '../job/duration.ts'
 import { readName } from '../job/name.ts'
-import { show } from '../job/show.ts'
+import { fn, readersFor, readOptions } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 import { Backlog } from './backlog.ts'
 import { Check, type CheckFunction, type CheckResult } from './check.ts'
@@ -42,9 +41,8 @@ export interface Health {
   report(): Promise<HealthReport>
 }
 
-const CHECK_FIELDS: ReadonlySet<string> = new Set(['timeout'])
 const DEFAULT_TIMEOUT_MS = 5_000
-const LONGEST_TIMEOUT_MS = 300_000
+const FIELDS = readersFor<CheckOptions>()({ timeout: duration({ maxMs: 300_000 }) })
 const BACKLOG_TIMEOUT_MS = 3_000
 
 export class HealthDesk implements Health {
@@ -61,10 +59,11 @@ export class HealthDesk implements Health {
     this.#missing = missing
   }
 
-  check(name: string, fn: CheckFunction, options: CheckOptions = {}): () => void {
-    readName(name, 'check')
-    if (typeof fn !== 'function') throw bad(`Check "${name}" is ${show(fn)}, not a function.`)
-    const check = new Check(name, fn, readTimeout(options))
+  check(name: string, run: CheckFunction, options: CheckOptions = {}): () => void {
+    readName(name, 'health.check(name)')
+    fn()(run, `health.check("${name}")`)
+    const { timeout = DEFAULT_TIMEOUT_MS } = readOptions(options, 'health.check()', FIELDS)
+    const check = new Check(name, run, timeout)
     if (this.#checks.has(name))
       throw new HoldfastError('HF_DUPLICATE_CHECK', `There is already a check named "${name}".`)
     this.#checks.set(name, check)
@@ -141,16 +140,4 @@ export class HealthDesk implements Health {
     this.#checks.clear()
     for (const check of checks) check.callOff(new Aborted('shutdown', 'This Holdfast is closing.'))
   }
-}
-
-function readTimeout(options: CheckOptions): number {
-  refuseUnknown(options, CHECK_FIELDS, 'hf.health.check()')
-  if (options.timeout === undefined) return DEFAULT_TIMEOUT_MS
-  const ms = readDuration(options.timeout, 'timeout')
-  if (ms > LONGEST_TIMEOUT_MS) throw bad('timeout is longer than 5 minutes.')
-  return ms
-}
-
-function bad(message: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message)
 }

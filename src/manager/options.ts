@@ -1,8 +1,8 @@
 /** The option `health` of holdfast(). */
-import { HoldfastError } from '../errors.ts'
-import { readDuration } from '../job/duration.ts'
+import { duration } from '../job/duration.ts'
+import { readersFor, readOptions } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
-import { readLimits, type HealthLimits, type ResolvedLimits } from '../worker/limits.ts'
+import { limitsFrom, LIMIT_FIELDS, type HealthLimits, type ResolvedLimits } from '../worker/limits.ts'
 
 export interface HealthOptions extends HealthLimits {
   /**
@@ -17,20 +17,17 @@ export interface HealthSettings {
   readonly limits: ResolvedLimits
 }
 
-const DEFAULTS: HealthSettings = Object.freeze({
+export const DEFAULT_HEALTH: HealthSettings = Object.freeze({
   everyMs: 30_000,
   limits: Object.freeze({ idleMs: 30 * 60_000, errorRate: 0.1, queueSize: 1_000 }),
 })
 
-export function readHealthOptions({ every, ...limits }: HealthOptions = {}): HealthSettings {
-  return {
-    everyMs: every === undefined ? DEFAULTS.everyMs : readEvery(every),
-    limits: { ...DEFAULTS.limits, ...readLimits(limits, 'health') },
-  }
-}
+const FIELDS = readersFor<HealthOptions>()({
+  every: duration({ minMs: 1_000, maxMs: 3_600_000 }),
+  ...LIMIT_FIELDS,
+})
 
-function readEvery(every: Duration): number {
-  const ms = readDuration(every, 'health.every')
-  if (ms >= 1_000 && ms <= 3_600_000) return ms
-  throw new HoldfastError('HF_BAD_OPTION', `health.every is ${ms} ms; it must be from 1s to 1h.`)
+export function readHealthOptions(given: unknown, path: string): HealthSettings {
+  const { every: everyMs = DEFAULT_HEALTH.everyMs, ...limits } = readOptions(given, path, FIELDS)
+  return { everyMs, limits: { ...DEFAULT_HEALTH.limits, ...limitsFrom(limits) } }
 }

@@ -167,9 +167,14 @@ describe('what cannot work', () => {
     expect(define('mail', {})).toThrow(
       error('HF_DUPLICATE_WORKER', 'There is already a worker named "mail".'),
     )
-    expect(define('two words', {})).toThrow(error('HF_BAD_OPTION', '"two words" is not a name of a worker.'))
+    expect(define('two words', {})).toThrow(
+      error(
+        'HF_BAD_OPTION',
+        '`workers.define(name)` is "two words"; it must be a name of 1 to 200 letters, digits and _ . : / @ - without spaces.',
+      ),
+    )
     expect(define('a', { lease: 'soon' })).toThrow(
-      error('HF_BAD_OPTION', 'Worker "a": lease is "soon", which is not a duration.'),
+      error('HF_BAD_OPTION', 'Worker "a": `work().lease` is "soon"; it must be a duration from 100ms.'),
     )
     expect(define('b', { queues: ['post'] })).toThrow(
       error('HF_UNKNOWN_QUEUE', 'Worker "b": There is no queue named "post".'),
@@ -177,8 +182,8 @@ describe('what cannot work', () => {
     expect(define('c', { health: { errorRate: 10 } })).toThrow(
       error(
         'HF_BAD_OPTION',
-        'Worker "c": health.errorRate is 10; it must be from 0 to 1.',
-        'Use a share of all attempts: 0.1 for 10 %.',
+        'Worker "c": `work().health.errorRate` is 10; it must be a number from 0 to 1.',
+        'Use a number from 0 to 1.',
       ),
     )
     await expect(hf.workers.start('post')).rejects.toEqual(
@@ -194,13 +199,13 @@ describe('what cannot work', () => {
   })
 
   test.each([
-    [{ every: '10ms' }, 'health.every is 10 ms; it must be from 1s to 1h.'],
-    [{ every: 'often' }, 'health.every is "often", which is not a duration.'],
-    [{ idle: 0 }, 'health.idle is 0; it must be greater than zero.'],
-    [{ errorRate: -0.1 }, 'health.errorRate is -0.1; it must be from 0 to 1.'],
-    [{ errorRate: Number.NaN }, 'health.errorRate is NaN; it must be from 0 to 1.'],
-    [{ queueSize: 1.5 }, expect.stringContaining('health.queueSize is 1.5; it must be a whole number')],
-    [{ eery: 1 }, 'health has no option "eery".'],
+    [{ every: '10ms' }, '`holdfast().health.every` is "10ms"; it must be a duration from 1s to 1h.'],
+    [{ every: 'often' }, '`holdfast().health.every` is "often"; it must be a duration from 1s to 1h.'],
+    [{ idle: 0 }, '`holdfast().health.idle` is 0; it must be a duration above 0.'],
+    [{ errorRate: -0.1 }, '`holdfast().health.errorRate` is -0.1; it must be a number from 0 to 1.'],
+    [{ errorRate: Number.NaN }, '`holdfast().health.errorRate` is NaN; it must be a number from 0 to 1.'],
+    [{ queueSize: 1.5 }, '`holdfast().health.queueSize` is 1.5; it must be a whole number from 0.'],
+    [{ eery: 1 }, 'Unknown option `holdfast().health.eery`.'],
   ])('is refused as an option of holdfast(): %o', (health, message) => {
     expect(() => alone({ health: health as object })).toThrow(
       expect.objectContaining({ code: 'HF_BAD_OPTION', message }),

@@ -3,16 +3,10 @@ import type { Core } from '../core/core.ts'
 import { HoldfastError } from '../errors.ts'
 import { readName } from '../job/name.ts'
 import { notFound } from '../job/not-found.ts'
-import type { Duration } from '../std/duration.ts'
 import { messageOf, toError } from '../std/text.ts'
-import { readWorkOptions, type WorkOptions } from '../worker/options.ts'
+import { readStopOptions, readWorkOptions, type StopOptions, type WorkOptions } from '../worker/options.ts'
 import type { WorkerVerdict } from './health.ts'
 import type { WorkerStatus } from './status.ts'
-
-interface StopOptions {
-  /** How long running jobs may finish. @default the worker's grace */
-  readonly drain?: Duration
-}
 
 /** `hf.workers` */
 export interface Workers<Q extends string = string> {
@@ -62,7 +56,7 @@ export class WorkerBook implements Workers {
   }
 
   define(name: string, options: Omit<WorkOptions, 'name'> = {}): void {
-    readName(name, 'worker')
+    readName(name, 'workers.define(name)')
     if (this.#entries.has(name))
       throw new HoldfastError('HF_DUPLICATE_WORKER', `There is already a worker named "${name}".`)
     const named = { ...options, name }
@@ -84,9 +78,10 @@ export class WorkerBook implements Workers {
     throw toError(failed.reason)
   }
 
-  async stop(nameOrOptions: string | StopOptions = {}, options: StopOptions = {}): Promise<void> {
-    const [name, how] =
+  async stop(nameOrOptions?: string | StopOptions, options?: StopOptions): Promise<void> {
+    const [name, given] =
       typeof nameOrOptions === 'string' ? [nameOrOptions, options] : [undefined, nameOrOptions]
+    const how = readStopOptions(given, 'workers.stop()')
     await Promise.all(this.#choose(name).map((entry) => this.#stop(entry, how)))
   }
 

@@ -6,16 +6,16 @@ import type { Core } from '../core/core.ts'
 import type { Client } from '../client/client.ts'
 import { jobHandle, type Handle } from '../client/handle.ts'
 import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
-import { withoutTx } from '../client/job.ts'
-import { refuseUnknown } from '../core/settings.ts'
+import { ENQUEUE_FIELDS, withoutTx } from '../client/job.ts'
 import type { EnqueueOptions } from '../client/types.ts'
 import { HoldfastError, isRefusal, RetryIn } from '../errors.ts'
 import type { JobInfo } from '../job/context.ts'
 import { plainDefinition, readJobName } from '../job/definition.ts'
-import { readDuration } from '../job/duration.ts'
+import { duration } from '../job/duration.ts'
 import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
-import { readWhole } from '../job/numbers.ts'
+import { enqueuePaths, NO_OPTIONS } from '../job/new-job.ts'
+import { asGiven, readersFor, readOptions, refuseUnknown, signal, whole } from '../job/options.ts'
 import { encodeResult } from '../job/payload.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
@@ -59,8 +59,23 @@ export interface Message {
    */
   ack(result?: unknown): Promise<void>
   /** Fails the message: it is retried by its policy, or after `retryIn`, until its attempts are used up. */
-  nack(error?: unknown, options?: { readonly retryIn?: Duration }): Promise<void>
+  nack(error?: unknown, options?: NackOptions): Promise<void>
 }
+
+export interface NackOptions {
+  /** @default what the message's policy says */
+  readonly retryIn?: Duration
+}
+
+const { queue: _queue, ...enqueueFields } = ENQUEUE_FIELDS
+const SEND_FIELDS = readersFor<SendOptions>()({ ...enqueueFields, name: asGiven })
+const SEND = enqueuePaths('send()', ['tx', 'name'])
+const GET_FIELDS = readersFor<GetOptions>()({
+  limit: whole(1, MAX_BATCH),
+  wait: duration({ orZero: true }),
+  signal,
+})
+const NACK_FIELDS = readersFor<NackOptions>()({ retryIn: duration({ orZero: true }) })
 
 const LEASE_MS = 30_000
 const CALL_TIMEOUT_MS = 3_000
@@ -115,20 +130,22 @@ export class MessageQueue implements LocalWorker {
     })
   }
 
-  async send(payload: unknown, given: SendOptions = {}): Promise<Handle<unknown>> {
-    const { name = 'message', ...rest } = given
-    const { tx, options } = withoutTx(rest)
+  async send(payload: unknown, given?: SendOptions): Promise<Handle<unknown>> {
+    if (given !== undefined) refuseUnknown(given, 'send()', SEND_FIELDS)
+    const { name = 'message', ...rest } = given ?? {}
+    const { tx, options } = withoutTx(given === undefined ? NO_OPTIONS : rest)
     const definition = plainDefinition(readJobName(name), this.name, this.#core.settings)
-    const { id, outcome } = await this.#client.enqueuer.one({ definition, input: payload, options }, tx)
+    const { id, outcome } = await this.#client.enqueuer.one(
+      { definition, input: payload, options, at: SEND },
+      tx,
+    )
     return jobHandle(this.#core, id, name, outcome)
   }
 
   /** At most `limit` messages, best first. Empty if none came within `wait`. */
   async get(options: GetOptions = {}): Promise<readonly Message[]> {
-    refuseUnknown(options, new Set(['limit', 'wait', 'signal']), 'get()')
-    const limit = readWhole(options.limit ?? 1, 'limit', 1, MAX_BATCH)
-    const waitMs = options.wait === undefined ? 0 : readDuration(options.wait, 'wait', { orZero: true })
-    return this.#finish(this.#get(limit, waitMs, options.signal))
+    const { limit = 1, wait: waitMs = 0, signal } = readOptions(options, 'get()', GET_FIELDS)
+    return this.#finish(this.#get(limit, waitMs, signal))
   }
 
   async #get(limit: number, waitMs: number, signal: AbortSignal | undefined): Promise<readonly Message[]> {
@@ -265,9 +282,9 @@ export class MessageQueue implements LocalWorker {
         const { json, dropped } = encodeResult(result)
         await this.#settleByHand(attempt, { type: 'succeeded', result: json, resultDropped: dropped })
       },
-      nack: async (error, { retryIn } = {}) => {
+      nack: async (error, options = {}) => {
+        const { retryIn } = readOptions(options, 'nack()', NACK_FIELDS)
         const cause = error === undefined ? new Error('The message was refused.') : error
-        if (retryIn !== undefined) readDuration(retryIn, 'retryIn', { orZero: true })
         const thrown = retryIn === undefined ? cause : new RetryIn(retryIn, toError(cause).message, { cause })
         await this.#settleByHand(attempt, { type: 'failed', thrown, kind: classify(thrown) })
       },

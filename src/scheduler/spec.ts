@@ -1,7 +1,8 @@
 /** A schedule as users write it, read: everything is checked before anything is stored. */
 import { HoldfastError } from '../errors.ts'
-import { readDuration } from '../job/duration.ts'
-import type { NewJobOptions } from '../job/new-job.ts'
+import { duration, readDuration } from '../job/duration.ts'
+import { SCHEDULED_FIELDS, type NewJobOptions } from '../job/new-job.ts'
+import { asGiven, oneOf, options, readersFor, readOptions, under, whole, type Read } from '../job/options.ts'
 import { show } from '../job/show.ts'
 import type { Duration } from '../std/duration.ts'
 import { messageOf } from '../std/text.ts'
@@ -59,18 +60,6 @@ export interface Rules {
   readonly jitterMs: number
 }
 
-const FIELDS: ReadonlySet<string> = new Set([
-  'cron',
-  'tz',
-  'dst',
-  'every',
-  'catchUp',
-  'catchUpLimit',
-  'overlap',
-  'jitter',
-  'input',
-  'options',
-])
 const SHORTEST_MS = 1_000
 const MOST_CAUGHT_UP = 100_000
 const ID = /^[\w.:/@-]{1,200}$/
@@ -83,50 +72,58 @@ export function readScheduleId(id: unknown): string {
   )
 }
 
-export function readRules(spec: ScheduleSpec): Rules {
-  if (typeof spec !== 'object' || spec === null)
-    throw bad('A schedule must be an object.', "Such as { cron: '0 9 * * *' } or { every: '15m' }.")
-  for (const field of Object.keys(spec)) {
-    if (!FIELDS.has(field))
-      throw bad(`A schedule has no option "${field}".`, `Use ${[...FIELDS].join(', ')}.`)
-  }
-  const { catchUpLimit = 1_000, jitter } = spec
-  if (!Number.isInteger(catchUpLimit) || catchUpLimit < 1 || catchUpLimit > MOST_CAUGHT_UP)
-    throw bad(`catchUpLimit is ${show(catchUpLimit)}.`, `Use a whole number from 1 to ${MOST_CAUGHT_UP}.`)
-  return {
-    timing: readTiming(spec),
-    catchUp: oneOf(spec.catchUp, 'catchUp', ['latest', 'skip', 'all']),
-    catchUpLimit,
-    overlap: oneOf(spec.overlap, 'overlap', ['allow', 'skip', 'queue']),
-    jitterMs: jitter === undefined ? 0 : Math.round(readDuration(jitter, 'jitter', { orZero: true })),
-  }
+const BAD = 'HF_BAD_SCHEDULE'
+const FIELDS = readersFor<CronSpec & EverySpec & ScheduleRules & { readonly input?: unknown }>()({
+  cron: asGiven,
+  tz: readZone,
+  dst: under(BAD, oneOf('once', 'skip', 'both')),
+  every: readInterval,
+  catchUp: under(BAD, oneOf('skip', 'latest', 'all')),
+  catchUpLimit: under(BAD, whole(1, MOST_CAUGHT_UP)),
+  overlap: under(BAD, oneOf('allow', 'skip', 'queue')),
+  jitter: duration({ orZero: true }),
+  // Judged by the job's schema.
+  input: asGiven,
+  options: options(SCHEDULED_FIELDS),
+})
+
+export function readRules(spec: unknown, path: string): Rules {
+  const given = readOptions(spec, path, FIELDS, BAD)
+  const { catchUp = 'latest', catchUpLimit = 1_000, overlap = 'allow', jitter = 0 } = given
+  return { timing: readTiming(given, path), catchUp, catchUpLimit, overlap, jitterMs: Math.round(jitter) }
 }
 
-function readTiming(spec: Partial<CronSpec & EverySpec>): Timing {
-  const { cron, every } = spec
+function readTiming(given: Read<typeof FIELDS>, path: string): Timing {
+  const { cron, every, tz = 'UTC', dst = 'once' } = given
   if ((cron === undefined) === (every === undefined))
     throw bad(
-      'A schedule needs either `cron` or `every`.',
+      `\`${path}\` needs either \`cron\` or \`every\`.`,
       "Such as { cron: '0 9 * * *' } or { every: '15m' }.",
     )
-  if (every !== undefined) return readInterval(spec, every)
-  const tz = spec.tz ?? 'UTC'
-  if (typeof tz !== 'string' || Zone.find(tz) === null)
-    throw bad(`There is no time zone ${show(tz)}.`, "Use an IANA name such as 'Europe/Berlin' or 'UTC'.")
-  const timing: Timing = { cron: cron as string, tz, dst: oneOf(spec.dst, 'dst', ['once', 'skip', 'both']) }
+  if (every !== undefined) {
+    for (const field of ['tz', 'dst'] as const)
+      if (given[field] !== undefined)
+        throw bad(`\`${path}.${field}\` goes with \`cron\`, not with \`every\`.`, CRON_HINT)
+    return every
+  }
+  const timing: Timing = { cron: cron as string, tz, dst }
   if (typeof cron !== 'string' || firstTick(timing) === null)
     throw bad(`The cron pattern ${show(cron)} never comes.`, CRON_HINT)
   return timing
 }
 
-function readInterval(spec: Partial<CronSpec>, every: Duration): Timing {
-  for (const field of ['tz', 'dst'] as const)
-    if (spec[field] !== undefined)
-      throw bad(`\`${field}\` goes with \`cron\`, not with \`every\`.`, CRON_HINT)
-  const everyMs = readDuration(every, 'every')
-  if (everyMs < SHORTEST_MS || !Number.isInteger(everyMs))
-    throw bad(`every is ${show(every)}, which is too short.`, "Use a second or more: '1s', '15m', '1d'.")
-  return { every: everyMs }
+function readZone(tz: unknown): string {
+  if (typeof tz === 'string' && Zone.find(tz) !== null) return tz
+  throw bad(`There is no time zone ${show(tz)}.`, "Use an IANA name such as 'Europe/Berlin' or 'UTC'.")
+}
+
+function readInterval(every: unknown, path: string): Timing {
+  const everyMs = readDuration(every, path)
+  if (everyMs >= SHORTEST_MS && Number.isInteger(everyMs)) return { every: everyMs }
+  throw bad(
+    `\`${path}\` is ${show(every)}; it must be a duration of a second or more, in whole milliseconds.`,
+    "Use '1s', '15m' or '1d'.",
+  )
 }
 
 const CRON_HINT =
@@ -140,16 +137,6 @@ function firstTick(timing: Timing): number | null {
     const why = messageOf(error).replace(/^CronPattern: /, '')
     throw bad(`The cron pattern cannot be read: ${why}`, CRON_HINT)
   }
-}
-
-function oneOf<const T extends string>(
-  value: T | undefined,
-  option: string,
-  choices: readonly [T, ...T[]],
-): T {
-  if (value === undefined) return choices[0]
-  if (choices.includes(value)) return value
-  throw bad(`${option} cannot be ${show(value)}.`, `Use one of: ${choices.join(', ')}.`)
 }
 
 function bad(message: string, hint: string): HoldfastError {

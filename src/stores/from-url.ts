@@ -7,7 +7,7 @@ import { checkStore } from './check-store.ts'
 import { LazyStore } from './lazy-store.ts'
 import { memoryStore } from './memory/index.ts'
 import { readRedisOptions } from './redis/options.ts'
-import { refuseDirectoryName } from './sqlite/files/directory-name.ts'
+import { readDirectoryName } from './sqlite/files/directory-name.ts'
 import type { Store } from './store.ts'
 
 export function storeFrom(source: string | Store, clock: Clock, random: Random): Store {
@@ -41,7 +41,7 @@ function lazyRedis(url: string): Store {
 }
 
 function lazySqlite(directory: string): Store {
-  refuseDirectoryName(directory)
+  readDirectoryName(directory, 'holdfast().store')
   return new LazyStore({
     kind: 'embedded',
     transactional: false,

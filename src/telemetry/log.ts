@@ -3,6 +3,7 @@
  * they are in no log.
  */
 import { EVENT_NAMES, LOG_LINES, type Events } from '../job/events.ts'
+import { having } from '../job/options.ts'
 import type { LogLevel } from '../job/record.ts'
 import type { Emitter } from '../std/emitter.ts'
 
@@ -12,6 +13,12 @@ export interface PinoLike {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
+}
+
+const LOGGER = having<PinoLike>('debug', 'info', 'warn', 'error')
+
+export function readLogger(value: unknown, path: string): PinoLike | false {
+  return value === false ? false : LOGGER(value, path)
 }
 
 type Loggable<Event> = Event & {

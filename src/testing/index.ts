@@ -7,6 +7,7 @@ import { HoldfastError } from '../errors.ts'
 import type { CommitTx } from '../job/context.ts'
 import { readDuration, readInstant, type Instant } from '../job/duration.ts'
 import type { JobId } from '../job/ids.ts'
+import { asGiven, oneOf, readersFor, readOptions, whole, type Reader } from '../job/options.ts'
 import type { Holdfast } from '../holdfast.ts'
 import { Hub } from '../hub.ts'
 import type { Duration } from '../std/duration.ts'
@@ -44,6 +45,11 @@ export interface EnqueuedJob<In> {
   readonly runAt: Date
 }
 
+export interface DrainOptions {
+  /** @default when nothing is due any more */
+  readonly until?: Instant
+}
+
 export interface DrainCounts {
   readonly completed: number
   /** Became dead letters. */
@@ -57,7 +63,7 @@ export interface TestQueue extends AsyncDisposable {
   /** Enqueues the job and makes one attempt at it, whatever else waits; a delayed job moves the clock to its time. */
   run<In, Out, Q extends string>(job: Job<string, In, Out, Q>, ...args: Args<In, Q>): Promise<RunResult<Out>>
   /** Runs all that is due, and all that this enqueues, until nothing is; with `until`, on and on up to that time. */
-  drain(options?: { readonly until?: Instant }): Promise<DrainCounts>
+  drain(options?: DrainOptions): Promise<DrainCounts>
   /** What waits for its turn, oldest first. */
   enqueued<In, Out, Q extends string>(job: Job<string, In, Out, Q>): Promise<readonly EnqueuedJob<In>[]>
   /** Moves the clock; runs no jobs. */
@@ -71,21 +77,33 @@ const MAX_DRAINED = 50_000
 /** Of each final state. */
 const MAX_FINISHED = 100_000
 
+const FIELDS = readersFor<TestQueueOptions>()({
+  start: readInstant,
+  seed: whole(Number.MIN_SAFE_INTEGER),
+  deliver: oneOf('once', 'twice'),
+  // Any double will do: a handler finds out what it lacks.
+  tx: asGiven as Reader<CommitTx>,
+})
+const DRAIN_FIELDS = readersFor<DrainOptions>()({ until: readInstant })
+const START_MS = Date.UTC(2030, 0)
+
 export async function testQueue<Q extends string, Ctx>(
   hf: Holdfast<Q, Ctx>,
   options: TestQueueOptions = {},
 ): Promise<TestQueue> {
+  const given = readOptions(options, 'testQueue()', FIELDS)
   const hub = Hub.of(hf)
   if (hub.working) throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a worker running already.')
   if (hub.underTest)
     throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a test queue already: close() it first.')
-  const clock = new VirtualClock(readInstant(options.start ?? '2030-01-01T00:00:00Z', 'start'))
-  const random = seededRandom(options.seed ?? 1)
+  const { start = START_MS, seed = 1, deliver = 'once', tx = NO_DATABASE } = given
+  const clock = new VirtualClock(start)
+  const random = seededRandom(seed)
   const state = new MemoryState({ clock, random, maxFinished: MAX_FINISHED })
-  const store = taking(state, options.tx ?? NO_DATABASE)
+  const store = taking(state, tx)
   const moveBack = hub.moveTo({ store, clock, random })
   hub.underTest = true
-  const worker = new TestWorker(hub.client, clock, options.deliver ?? 'once')
+  const worker = new TestWorker(hub.client, clock, deliver)
   await worker.start()
 
   const close = async (): Promise<void> => {
@@ -98,8 +116,8 @@ export async function testQueue<Q extends string, Ctx>(
   return {
     clock,
     run: (job, ...args) => worker.runNew(() => job.enqueue(...args)) as Promise<RunResult<never>>,
-    async drain({ until } = {}) {
-      return drain(worker, clock, until === undefined ? undefined : readInstant(until, 'until'))
+    async drain(options = {}) {
+      return drain(worker, clock, readOptions(options, 'drain()', DRAIN_FIELDS).until)
     },
     async enqueued(job) {
       const found: EnqueuedJob<never>[] = []
@@ -120,7 +138,7 @@ export async function testQueue<Q extends string, Ctx>(
       return found.reverse()
     },
     async advance(duration) {
-      const ms = readDuration(duration, 'advance', { orZero: true })
+      const ms = readDuration(duration, 'advance(duration)', { orZero: true })
       await worker.allStarted()
       await clock.advance(ms)
     },

@@ -277,8 +277,8 @@ describe('a definition of a batch job', () => {
     [{ wait: 'soon' }, /batch\.wait/],
     [{ size: { min: 10, max: 5 } }, /batch\.size\.min/],
     [{ size: { growBelow: '9s' } }, /growBelow/],
-    [{ sise: 5 }, /no option "sise"/],
-    [7, /not an object/],
+    [{ sise: 5 }, /Unknown option `batchJob\(\)\.batch\.sise`/],
+    [7, /it must be an object/],
   ])('is refused with %j', (batch, message) => {
     const { hf } = alone()
     expect(() => hf.batchJob({ name: 'bad', batch: batch as never, run: () => undefined })).toThrow(message)

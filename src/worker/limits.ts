@@ -1,9 +1,6 @@
 /** From when on a worker counts as unhealthy. */
-import { refuseUnknown } from '../core/settings.ts'
-import { HoldfastError } from '../errors.ts'
-import { readDuration } from '../job/duration.ts'
-import { readWhole } from '../job/numbers.ts'
-import { show } from '../job/show.ts'
+import { duration } from '../job/duration.ts'
+import { fraction, readersFor, whole, type Read } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 
 export interface HealthLimits {
@@ -27,24 +24,21 @@ export interface ResolvedLimits {
   readonly queueSize: number
 }
 
-const FIELDS: ReadonlySet<string> = new Set(['idle', 'errorRate', 'queueSize'])
+export const LIMIT_FIELDS = readersFor<HealthLimits>()({
+  idle: duration(),
+  errorRate: fraction,
+  queueSize: whole(0),
+})
 
 /** Only what is given. */
-export function readLimits(limits: HealthLimits, where: string): Partial<ResolvedLimits> {
-  refuseUnknown(limits, FIELDS, where)
-  const { idle, errorRate, queueSize } = limits
+export function limitsFrom({
+  idle,
+  errorRate,
+  queueSize,
+}: Read<typeof LIMIT_FIELDS>): Partial<ResolvedLimits> {
   return {
-    ...(idle === undefined ? {} : { idleMs: readDuration(idle, `${where}.idle`) }),
-    ...(errorRate === undefined ? {} : { errorRate: readShare(errorRate, `${where}.errorRate`) }),
-    ...(queueSize === undefined
-      ? {}
-      : { queueSize: readWhole(queueSize, `${where}.queueSize`, 0, Number.MAX_SAFE_INTEGER) }),
+    ...(idle !== undefined && { idleMs: idle }),
+    ...(errorRate !== undefined && { errorRate }),
+    ...(queueSize !== undefined && { queueSize }),
   }
-}
-
-function readShare(value: unknown, option: string): number {
-  if (typeof value === 'number' && value >= 0 && value <= 1) return value
-  throw new HoldfastError('HF_BAD_OPTION', `${option} is ${show(value)}; it must be from 0 to 1.`, {
-    hint: 'Use a share of all attempts: 0.1 for 10 %.',
-  })
 }

@@ -2,15 +2,25 @@
 import type { Core } from '../core/core.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { ownerOf, type AnyJob } from '../core/job-mark.ts'
-import { refuseUnknown } from '../core/settings.ts'
 import { HoldfastError } from '../errors.ts'
 import { readQueue, type JobDefinition } from '../job/definition.ts'
-import { readDuration } from '../job/duration.ts'
+import { duration } from '../job/duration.ts'
 import { readName } from '../job/name.ts'
-import { readWhole } from '../job/numbers.ts'
+import {
+  list,
+  options,
+  positive,
+  readersFor,
+  readOptions,
+  record,
+  refused,
+  signal,
+  whole,
+} from '../job/options.ts'
+import type { Reader } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH } from '../stores/store.ts'
-import { readLimits, type HealthLimits, type ResolvedLimits } from './limits.ts'
+import { limitsFrom, LIMIT_FIELDS, type HealthLimits, type ResolvedLimits } from './limits.ts'
 
 export interface WorkOptions<Q extends string = string> {
   /** What status and health call it; any number of workers may share a name. @default 'worker' */
@@ -52,49 +62,58 @@ export interface WorkerSettings {
   readonly callTimeoutMs: number
 }
 
-const FIELDS: ReadonlySet<string> = new Set([
-  'name',
-  'jobs',
-  'queues',
-  'concurrency',
-  'batchSize',
-  'poll',
-  'lease',
-  'grace',
-  'health',
-  'signal',
-])
-const SHORTEST_LEASE_MS = 100
+export interface StopOptions {
+  /** How long running jobs may finish. @default the worker's grace */
+  readonly drain?: Duration
+}
 
-export function readWorkOptions(core: Core, options: WorkOptions): WorkerSettings {
-  refuseUnknown(options, FIELDS, 'work()')
+const FIELDS = readersFor<WorkOptions>()({
+  name: readName,
+  jobs: list(readJob),
+  queues: readQueues,
+  concurrency: whole(1, 10_000),
+  batchSize: whole(1, MAX_BATCH),
+  poll: duration(),
+  // It must outlive a slow answer of the store.
+  lease: duration({ minMs: 100 }),
+  grace: duration({ orZero: true }),
+  health: options(LIMIT_FIELDS),
+  signal,
+})
+
+const STOP_FIELDS = readersFor<StopOptions>()({ drain: duration({ orZero: true }) })
+
+export function readWorkOptions(core: Core, given: WorkOptions): WorkerSettings {
   const { env } = core.settings
-  const leaseMs = options.lease === undefined ? 30_000 : readDuration(options.lease, 'lease')
-  if (leaseMs < SHORTEST_LEASE_MS) {
-    throw new HoldfastError(
-      'HF_BAD_OPTION',
-      `lease is ${leaseMs} ms, shorter than ${SHORTEST_LEASE_MS} ms.`,
-      {
-        hint: 'Use a lease of some seconds: it must outlive a slow answer of the store.',
-      },
-    )
-  }
+  const read = readOptions(given, 'work()', FIELDS)
+  const { name = 'worker', lease: leaseMs = 30_000, grace: graceMs = 30_000 } = read
   return {
-    name: readName(options.name ?? 'worker', 'worker'),
-    weights: readWeights(core, options.queues),
-    concurrency: readWhole(options.concurrency ?? env.concurrency ?? 5, 'concurrency', 1, 10_000),
-    batchSize: readWhole(options.batchSize ?? env.batchSize ?? MAX_BATCH, 'batchSize', 1, MAX_BATCH),
-    pollMs: options.poll === undefined ? (env.pollMs ?? 1_000) : readDuration(options.poll, 'poll'),
+    name,
+    weights: weightsOf(core, read.queues),
+    concurrency: read.concurrency ?? env.concurrency ?? 5,
+    batchSize: read.batchSize ?? env.batchSize ?? MAX_BATCH,
+    pollMs: read.poll ?? env.pollMs ?? 1_000,
     leaseMs,
-    graceMs: options.grace === undefined ? 30_000 : readDuration(options.grace, 'grace', { orZero: true }),
-    limits: readLimits(options.health ?? {}, 'health'),
+    graceMs,
+    limits: limitsFrom(read.health ?? {}),
     callTimeoutMs: Math.min(3_000, leaseMs / 3),
     // Last, so that all else is judged even where the jobs are defined later.
-    jobs: readJobs(core, options.jobs),
+    jobs: jobsOf(core, read.jobs),
   }
 }
 
-function readJobs(core: Core, jobs: readonly AnyJob[] | undefined): Map<string, JobDefinition> {
+/** In milliseconds. */
+export function readStopOptions(given: StopOptions | undefined, path: string): { readonly drain?: number } {
+  const { drain } = given === undefined ? {} : readOptions(given, path, STOP_FIELDS)
+  return drain === undefined ? {} : { drain }
+}
+
+function readJob(value: unknown, path: string): AnyJob {
+  if (typeof (Object(value) as Partial<AnyJob>).name === 'string') return value as AnyJob
+  throw refused(path, value, 'a job of this holdfast()')
+}
+
+function jobsOf(core: Core, jobs: readonly AnyJob[] | undefined): Map<string, JobDefinition> {
   const runnable = core.registry.all().filter((job) => job.run !== undefined)
   const chosen = jobs?.map((job) => find(core, job)) ?? runnable
   if (chosen.length === 0) throw new HoldfastError('HF_NO_JOBS', 'This worker has no jobs to run.')
@@ -119,30 +138,20 @@ function find(core: Core, job: AnyJob): JobDefinition {
   return definition
 }
 
-function readWeights(core: Core, queues: WorkOptions['queues']): Map<string, number> {
-  const entries: [string, unknown][] =
-    queues === undefined
-      ? core.queues.names.map((name) => [name, 1])
-      : isList(queues)
-        ? queues.map((name) => [name, 1])
-        : Object.entries(queues)
-  if (entries.length === 0) {
-    throw new HoldfastError('HF_BAD_OPTION', '`queues` of work() is empty.', {
-      hint: 'Name at least one queue, or leave it out to read all of them.',
-    })
-  }
-  return new Map(
-    entries.map(([name, weight]) => {
-      if (typeof weight !== 'number' || !(weight > 0) || !Number.isFinite(weight)) {
-        throw new HoldfastError('HF_BAD_OPTION', `The weight of queue "${name}" is ${String(weight)}.`, {
-          hint: 'Use a number above zero; a queue that shall not be read is left out.',
-        })
-      }
-      return [readQueue(name, core.queues.names), weight]
-    }),
-  )
+const WEIGHTS = record(positive)
+const LIST: Reader<readonly unknown[]> = list((name) => name)
+
+function readQueues(value: unknown, path: string): ReadonlyMap<unknown, number> {
+  const weights = Array.isArray(value)
+    ? new Map(LIST(value, path).map((name) => [name, 1]))
+    : WEIGHTS(value, path)
+  if (weights.size > 0) return weights
+  throw new HoldfastError('HF_BAD_OPTION', `\`${path}\` is empty.`, {
+    hint: 'Name at least one queue, or leave it out to read all of them.',
+  })
 }
 
-function isList(queues: NonNullable<WorkOptions['queues']>): queues is readonly string[] {
-  return Array.isArray(queues)
+function weightsOf({ queues }: Core, given: ReadonlyMap<unknown, number> | undefined): Map<string, number> {
+  if (given === undefined) return new Map(queues.names.map((name) => [name, 1]))
+  return new Map([...given].map(([name, weight]) => [readQueue(name, queues.names), weight]))
 }

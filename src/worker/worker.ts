@@ -8,18 +8,16 @@
 import type { Core } from '../core/core.ts'
 import type { AttemptCounters } from '../core/instrumentation.ts'
 import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
-import { readDuration } from '../job/duration.ts'
 import type { Token } from '../job/ids.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
-import type { Duration } from '../std/duration.ts'
 import type { Lease, WakeUp } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import { Attempts } from './attempts.ts'
 import { Backlog } from './backlog.ts'
 import { Driver } from './driver.ts'
 import { healthOf, type WorkerHealth } from './health.ts'
-import type { WorkerSettings } from './options.ts'
+import { readStopOptions, type StopOptions, type WorkerSettings } from './options.ts'
 import { lookEverywhere, newLoopState, wokenUp, type LoopState, type Work } from './plan.ts'
 import { Session } from './session.ts'
 import { retryOfUnknownJobs, type PendingSettle } from './settling.ts'
@@ -266,10 +264,8 @@ export class Worker implements LocalWorker {
   // ── stop ───────────────────────────────────────────────────────────────────
 
   /** No new claims → drain to the deadline → abort → release → leave. Called again with less time, it hurries. */
-  stop(options: { readonly drain?: Duration } = {}): Promise<void> {
-    const { drain } = options
-    const drainMs =
-      drain === undefined ? this.#settings.graceMs : readDuration(drain, 'drain', { orZero: true })
+  stop(options?: StopOptions): Promise<void> {
+    const { drain: drainMs = this.#settings.graceMs } = readStopOptions(options, 'worker.stop()')
     this.#drainUntilMs = Math.min(this.#drainUntilMs, this.#now() + drainMs)
     this.#stopBell.ring()
     this.#stopping ??= this.#shutDown()

@@ -3,6 +3,7 @@
  * to read in one sitting, and every other store must behave like it.
  */
 import { HoldfastError } from '../../errors.ts'
+import { having, readersFor, readOptions, whole } from '../../job/options.ts'
 import { systemClock, type Clock } from '../../std/clock.ts'
 import { systemRandom, type Random } from '../../std/random.ts'
 import type { Store } from '../store.ts'
@@ -22,8 +23,15 @@ export interface MemoryStoreOptions {
   readonly maxFinished?: number
 }
 
+const FIELDS = readersFor<MemoryStoreOptions>()({
+  clock: having<Pick<Clock, 'now'>>('now'),
+  random: having<Random>('float'),
+  maxFinished: whole(0),
+})
+
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
-  const { clock = systemClock, random = systemRandom, maxFinished = 100_000 } = options
+  const read = readOptions(options, 'memoryStore()', FIELDS)
+  const { clock = systemClock, random = systemRandom, maxFinished = 100_000 } = read
   return storeOn(new MemoryState({ clock, random, maxFinished }))
 }
 

@@ -2,7 +2,7 @@
  * Where the tables are: a schema of their own and, for those who must share one, a prefix. All SQL is written for the
  * schema `holdfast` without a prefix, so that it runs by hand; here it is written over for what was asked for.
  */
-import { HoldfastError } from '../../errors.ts'
+import { readersFor, readOptions, refused, type Read, type Reader } from '../../job/options.ts'
 
 export interface Names {
   readonly schema: string
@@ -20,18 +20,22 @@ export interface NamesOptions {
 const SCHEMA = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 const PREFIX = /^([A-Za-z_][A-Za-z0-9_]{0,29})?$/
 
-export function readNames({ schema = 'holdfast', prefix = '' }: NamesOptions): Names {
-  if (!SCHEMA.test(schema)) throw bad('schema', schema, 63)
-  if (!PREFIX.test(prefix)) throw bad('prefix', prefix, 30)
+export const NAMES_FIELDS = readersFor<NamesOptions>()({ schema: name(SCHEMA, 63), prefix: name(PREFIX, 30) })
+
+export function readNames(options: NamesOptions): Names {
+  return namesOf(readOptions(options, 'postgresSchema()', NAMES_FIELDS))
+}
+
+export function namesOf({ schema = 'holdfast', prefix = '' }: Read<typeof NAMES_FIELDS>): Names {
   return { schema, prefix }
 }
 
-function bad(option: string, value: unknown, length: number): HoldfastError {
-  return new HoldfastError(
-    'HF_BAD_OPTION',
-    `The ${option} ${JSON.stringify(value)} cannot be the beginning of a table's name.`,
-    { hint: `Use letters, digits and underscores, not a digit first, ${length} characters at most.` },
-  )
+function name(form: RegExp, length: number): Reader<string> {
+  const hint = `Use letters, digits and underscores, not a digit first, ${length} characters at most.`
+  return (value, path) => {
+    if (typeof value === 'string' && form.test(value)) return value
+    throw refused(path, value, "the beginning of a table's name", hint)
+  }
 }
 
 /** The same SQL for other names. */

@@ -1,11 +1,14 @@
 /** The store on a PostgreSQL server, version 13 or newer: for fleets of workers on any number of machines. */
+import { HoldfastError } from '../../errors.ts'
+import { boolean, readersFor, readOptions } from '../../job/options.ts'
 import { systemClock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
 import { Pulses } from '../pulse/pulse.ts'
 import { warnOfNotice } from '../on-notice.ts'
 import type { Store } from '../store.ts'
-import { readNames, type NamesOptions } from './names.ts'
+import { namesOf, NAMES_FIELDS, type NamesOptions } from './names.ts'
 import type { LentPool } from './pg/lent-pool.ts'
+import { CONNECTION_STRING, PG_FIELDS, type PgSource } from './pg/options.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
 import { postgresThread } from './pulse/start-pulse.ts'
 import { sqlStore } from './sql-store.ts'
@@ -39,20 +42,21 @@ export interface PostgresStoreOptions extends NamesOptions {
   readonly onNotice?: (line: string) => void
 }
 
+const FIELDS = readersFor<PostgresStoreOptions>()({
+  url: CONNECTION_STRING,
+  ...PG_FIELDS,
+  migrate: boolean,
+  ...NAMES_FIELDS,
+})
+
 export function postgresStore(options: PostgresStoreOptions): Store {
-  const { url, pool, connections, commitConnections, queryTimeoutMs, prepare, migrate = true } = options
-  const { onNotice = warnOfNotice } = options
-  const names = readNames(options)
-  const settings = {
-    ...(connections === undefined ? {} : { connections }),
-    ...(commitConnections === undefined ? {} : { commitConnections }),
-    ...(queryTimeoutMs === undefined ? {} : { queryTimeoutMs }),
-    ...(prepare === undefined ? {} : { prepare }),
-    onNotice,
-  }
+  const read = readOptions(options, 'postgresStore()', FIELDS)
+  const { url, pool, schema: _schema, prefix: _prefix, migrate = true, ...settings } = read
+  const { onNotice = warnOfNotice } = read
+  const source = sourceOf(url, pool)
+  const names = namesOf(read)
   const pulses = new Pulses({ thread: postgresThread(url ?? null, names), clock: systemClock, onNotice })
-  const source = pool === undefined ? { connectionString: url ?? '' } : { pool, connectionString: url }
-  const executor = pgExecutor({ ...settings, ...source }, { lender: pulses })
+  const executor = pgExecutor({ ...settings, ...source, onNotice }, { lender: pulses })
   const store = sqlStore({
     executor,
     names,
@@ -67,4 +71,12 @@ export function postgresStore(options: PostgresStoreOptions): Store {
       await Promise.all([pulses.close(), store.close()])
     },
   }
+}
+
+function sourceOf(url: string | undefined, pool: LentPool | undefined): PgSource {
+  if (pool !== undefined) return { pool, connectionString: url }
+  if (url !== undefined) return { connectionString: url }
+  throw new HoldfastError('HF_BAD_OPTION', 'postgresStore() was given neither a `url` nor a `pool`.', {
+    hint: "Pass postgresStore({ url: 'postgres://user:password@host:5432/database' }), or a `pool` of pg.",
+  })
 }

@@ -1,5 +1,16 @@
 import { HoldfastError } from '../../errors.ts'
 import { warnOfNotice } from '../on-notice.ts'
+import {
+  asGiven,
+  boolean,
+  fn,
+  having,
+  positive,
+  readersFor,
+  readOptions,
+  refused,
+  type Reader,
+} from '../../job/options.ts'
 import type { ClientOptions } from './driver.ts'
 import { placeOf, type Place } from './place.ts'
 
@@ -29,48 +40,41 @@ export interface RedisSettings extends Place {
   readonly onNotice: (line: string) => void
 }
 
-const FIELDS: ReadonlySet<string> = new Set([
-  'url',
-  'connection',
-  'prefix',
-  'commandTimeoutMs',
-  'allowEviction',
-  'onNotice',
-])
 /** No braces: they would move the hash tag, and with it the keys of a queue to different nodes of a cluster. */
 const PREFIX = /^[A-Za-z0-9_.:/-]{1,64}$/
 
+const FIELDS = readersFor<RedisStoreOptions>()({
+  // Read strictly by placeOf, which does not show it.
+  url: asGiven as Reader<string>,
+  connection: readConnection,
+  prefix: readPrefix,
+  commandTimeoutMs: positive,
+  allowEviction: boolean,
+  onNotice: fn<(line: string) => void>(),
+})
+
 export function readRedisOptions(options: RedisStoreOptions): RedisSettings {
-  for (const field of Object.keys(options)) {
-    if (!FIELDS.has(field))
-      throw refused(`The Redis store has no option ${field}.`, `There are: ${[...FIELDS].join(', ')}.`)
-  }
-  const { url, connection, prefix = 'holdfast', commandTimeoutMs = 10_000, allowEviction = false } = options
+  const { url, connection, onNotice = warnOfNotice, ...read } = readOptions(options, 'redisStore()', FIELDS)
   if (url === undefined && connection === undefined)
-    throw bad('url', url, "a text such as 'redis://host:6379'")
-  if (connection !== undefined && 'keyPrefix' in connection)
-    throw bad('connection.keyPrefix', connection['keyPrefix'], '`prefix` instead')
-  if (typeof prefix !== 'string' || !PREFIX.test(prefix))
-    throw bad('prefix', prefix, 'up to 64 letters, digits and any of _ . : / -')
-  if (!Number.isFinite(commandTimeoutMs) || commandTimeoutMs <= 0)
-    throw bad('commandTimeoutMs', commandTimeoutMs, 'a number of milliseconds above 0')
-  if (typeof allowEviction !== 'boolean') throw bad('allowEviction', allowEviction, 'true or false')
-  return {
-    ...placeOf(url, connection ?? {}),
-    prefix,
-    commandTimeoutMs,
-    allowEviction,
-    onNotice: options.onNotice ?? warnOfNotice,
-  }
+    throw new HoldfastError('HF_BAD_OPTION', 'redisStore() was given neither a `url` nor a `connection`.', {
+      hint: "Pass redisStore({ url: 'redis://host:6379' }).",
+    })
+  const { prefix = 'holdfast', commandTimeoutMs = 10_000, allowEviction = false } = read
+  return { ...placeOf(url, connection ?? {}), prefix, commandTimeoutMs, allowEviction, onNotice }
 }
 
-function bad(option: string, value: unknown, accepted: string): HoldfastError {
-  return refused(
-    `The option ${option} of the Redis store cannot be ${JSON.stringify(value)}.`,
-    `Use ${accepted}.`,
+function readPrefix(value: unknown, path: string): string {
+  if (typeof value === 'string' && PREFIX.test(value)) return value
+  throw refused(path, value, 'up to 64 letters, digits and any of _ . : / -')
+}
+
+function readConnection(value: unknown, path: string): ClientOptions {
+  const connection = having<ClientOptions>()(value, path)
+  if (!('keyPrefix' in connection)) return connection
+  throw refused(
+    `${path}.keyPrefix`,
+    connection['keyPrefix'],
+    'left out',
+    'Use `prefix` of the store instead.',
   )
-}
-
-function refused(message: string, hint: string): HoldfastError {
-  return new HoldfastError('HF_BAD_OPTION', message, { hint })
 }

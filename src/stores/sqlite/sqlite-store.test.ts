@@ -12,13 +12,13 @@ function refusal(code: string, message: string): Error {
 describe('sqliteStore() refuses', () => {
   test.each(['', 7, null])('the directory %j', (directory) => {
     expect(() => sqliteStore({ directory } as unknown as SqliteStoreOptions)).toThrow(
-      refusal('HF_BAD_OPTION', `cannot be ${JSON.stringify(directory)}`),
+      refusal('HF_BAD_OPTION', `\`sqliteStore().directory\` is ${JSON.stringify(directory)}`),
     )
   })
 
   test.each(['off', 'FULL', 'full; drop table holdfast_job', 2])('the durability %j', (durability) => {
     expect(() => sqliteStore({ durability } as unknown as SqliteStoreOptions)).toThrow(
-      refusal('HF_BAD_OPTION', `cannot be ${JSON.stringify(durability)}`),
+      refusal('HF_BAD_OPTION', `\`sqliteStore().durability\` is ${JSON.stringify(durability)}`),
     )
   })
 

@@ -7,13 +7,15 @@ import { systemClock } from '../../std/clock.ts'
 import { Pulses } from '../pulse/pulse.ts'
 import { HoldfastError } from '../../errors.ts'
 import { Listeners } from '../listeners.ts'
+import { asGiven, fn, oneOf, readersFor, readOptions, type Reader } from '../../job/options.ts'
 import { refuseTransaction } from '../no-transactions.ts'
 import { warnOfNotice } from '../on-notice.ts'
 import type { Store } from '../store.ts'
 import { storeInDatabase } from './caller/caller-store.ts'
 import type { SqliteDatabase } from './caller/handle.ts'
+import { readPrefix } from './caller/prefix.ts'
 import type { Durability } from './open-database.ts'
-import { refuseDirectoryName } from './files/directory-name.ts'
+import { readDirectoryName } from './files/directory-name.ts'
 import { storeMethods } from './store-methods.ts'
 import { ThreadLink } from './thread/link.ts'
 import type { StoreData } from './thread/protocol.ts'
@@ -41,20 +43,31 @@ export interface SqliteStoreOptions {
   readonly onNotice?: (line: string) => void
 }
 
-const DURABILITIES: ReadonlySet<unknown> = new Set<Durability>(['full', 'normal'])
+const FIELDS = readersFor<SqliteStoreOptions>()({
+  directory: readDirectoryName,
+  // Judged by what opens it.
+  database: asGiven as Reader<SqliteDatabase>,
+  prefix: readPrefix,
+  // It becomes a part of a statement.
+  durability: oneOf<Durability>('full', 'normal'),
+  onNotice: fn<(line: string) => void>(),
+})
 
 export function sqliteStore(options: SqliteStoreOptions = {}): Store {
-  const { database, prefix, durability = 'full', onNotice = warnOfNotice } = options
-  // It becomes a part of a statement.
-  if (!DURABILITIES.has(durability)) throw unknownDurability(durability)
+  const {
+    directory,
+    database,
+    prefix,
+    durability = 'full',
+    onNotice = warnOfNotice,
+  } = readOptions(options, 'sqliteStore()', FIELDS)
   if (database !== undefined) {
-    if (options.directory !== undefined) throw bothPlaces()
+    if (directory !== undefined) throw bothPlaces()
     return storeInDatabase({ database, prefix, durability })
   }
   if (prefix !== undefined) throw prefixAlone()
-  const { directory = '.holdfast' } = options
-  refuseDirectoryName(directory)
-  return storeOnThread({ directory, durability, clock: null, maxLook: null, sql: null }, onNotice)
+  const data = { directory: directory ?? '.holdfast', durability }
+  return storeOnThread({ ...data, clock: null, maxLook: null, sql: null }, onNotice)
 }
 
 /** The store on a thread that is started like this: for tests that set its clock. */
@@ -85,14 +98,6 @@ export function storeOnThread(data: StoreData, onNotice: (line: string) => void)
       }
     },
   }
-}
-
-function unknownDurability(durability: unknown): HoldfastError {
-  return new HoldfastError(
-    'HF_BAD_OPTION',
-    `The durability of the embedded store cannot be ${JSON.stringify(durability)}.`,
-    { hint: "Use 'full' or 'normal'." },
-  )
 }
 
 function bothPlaces(): HoldfastError {

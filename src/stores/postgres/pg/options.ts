@@ -1,4 +1,14 @@
-import { HoldfastError } from '../../../errors.ts'
+import {
+  fn,
+  having,
+  positive,
+  readersFor,
+  readOptions,
+  refused,
+  secret,
+  string,
+  whole,
+} from '../../../job/options.ts'
 import type { LentPool } from './lent-pool.ts'
 
 export type PgExecutorOptions = PgSource & {
@@ -16,7 +26,7 @@ export type PgExecutorOptions = PgSource & {
   readonly onNotice?: (line: string) => void
 }
 
-type PgSource =
+export type PgSource =
   | { readonly connectionString: string; readonly pool?: undefined }
   /** With a connection string as well, wake-ups come by LISTEN on a connection of our own. */
   | { readonly pool: LentPool; readonly connectionString?: string | undefined }
@@ -32,37 +42,39 @@ export interface PgSettings {
   readonly onNotice: (line: string) => void
 }
 
-export function readPgOptions(options: PgExecutorOptions): PgSettings {
-  const settings: PgSettings = {
-    connectionString: options.connectionString ?? null,
-    pool: options.pool ?? null,
-    applicationName: options.applicationName ?? 'holdfast',
-    connections: options.connections ?? 2,
-    commitConnections: options.commitConnections ?? 5,
-    queryTimeoutMs: options.queryTimeoutMs ?? 30_000,
-    prepare: options.prepare ?? 'auto',
-    onNotice: options.onNotice ?? (() => undefined),
-  }
-  if (settings.pool === null && !settings.connectionString) {
-    throw bad('connectionString', settings.connectionString, "a text such as 'postgres://user@host/database'")
-  }
-  if (settings.pool !== null && typeof settings.pool.connect !== 'function') {
-    throw bad('pool', typeof settings.pool, 'a pool of pg, which has connect()')
-  }
-  for (const option of ['connections', 'commitConnections'] as const) {
-    const value = settings[option]
-    if (!Number.isInteger(value) || value < 1) throw bad(option, value, 'a whole number from 1')
-  }
-  if (!Number.isFinite(settings.queryTimeoutMs) || settings.queryTimeoutMs <= 0) {
-    throw bad('queryTimeoutMs', settings.queryTimeoutMs, 'a number of milliseconds above 0')
-  }
-  return settings
+/** What has the same name as an option of `postgresStore()`, which reads it first. */
+export const PG_FIELDS = {
+  pool: having<LentPool>('connect'),
+  connections: whole(1),
+  commitConnections: whole(1),
+  queryTimeoutMs: positive,
+  prepare: readPrepare,
+  onNotice: fn<(line: string) => void>(),
 }
 
-function bad(option: string, value: unknown, accepted: string): HoldfastError {
-  return new HoldfastError(
-    'HF_BAD_OPTION',
-    `The option ${option} of the PostgreSQL store cannot be ${JSON.stringify(value)}.`,
-    { hint: `Use ${accepted}.` },
-  )
+export const CONNECTION_STRING = secret("a text such as 'postgres://user@host/database'")
+
+const FIELDS = readersFor<PgExecutorOptions>()({
+  ...PG_FIELDS,
+  applicationName: string(63),
+  connectionString: CONNECTION_STRING,
+})
+
+export function readPgOptions(options: PgExecutorOptions): PgSettings {
+  const read = readOptions(options, 'pgExecutor()', FIELDS)
+  return {
+    connectionString: read.connectionString ?? null,
+    pool: read.pool ?? null,
+    applicationName: read.applicationName ?? 'holdfast',
+    connections: read.connections ?? 2,
+    commitConnections: read.commitConnections ?? 5,
+    queryTimeoutMs: read.queryTimeoutMs ?? 30_000,
+    prepare: read.prepare ?? 'auto',
+    onNotice: read.onNotice ?? (() => undefined),
+  }
+}
+
+function readPrepare(value: unknown, path: string): boolean | 'auto' {
+  if (typeof value === 'boolean' || value === 'auto') return value
+  throw refused(path, value, "true, false or 'auto'")
 }

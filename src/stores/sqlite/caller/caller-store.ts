@@ -11,7 +11,7 @@ import { systemRandom } from '../../../std/random.ts'
 import { Listeners } from '../../listeners.ts'
 import type { Store, WakeUp } from '../../store.ts'
 import type { Database } from '../driver.ts'
-import { Db, readSql, type SqlTexts } from '../engine/db.ts'
+import { Db, PREFIX, readSql, type SqlTexts } from '../engine/db.ts'
 import { Engine, type EngineClock } from '../engine/engine.ts'
 import { Runner } from '../engine/runner.ts'
 import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
@@ -24,7 +24,6 @@ import { toldTransaction, type SqliteDatabase } from './handle.ts'
 import { install, installNow } from './install.ts'
 import { Library } from './library.ts'
 import { Lookout } from './lookout.ts'
-import { readPrefix } from './prefix.ts'
 import { StepQueue } from '../step-queue.ts'
 import { CallerTransactions } from './transactions.ts'
 
@@ -45,10 +44,10 @@ export interface InDatabaseWorld {
 const MAX_LOOK = 1_000
 
 export function storeInDatabase(options: InDatabase, world: InDatabaseWorld = {}): Store {
-  const { database, prefix, durability = 'full' } = options
+  const { database, prefix = PREFIX, durability = 'full' } = options
   const store = new CallerStore(
     new Library(database, durability),
-    readSql(readPrefix(prefix)),
+    readSql(prefix),
     world.clock ?? systemClock,
   )
   const methods = storeMethods((name, ...args) => store.call(name, ...args), world.maxLook ?? MAX_LOOK)
