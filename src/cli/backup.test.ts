@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { currentNode, currentNodeMissing } from '../../test/support/current-node.ts'
 import { fakeIo } from '../../test/support/fake-io.ts'
 import { root } from '../../test/support/tree.ts'
@@ -95,22 +95,20 @@ describe('holdfast backup', () => {
 
   test('keeps the warning that node:sqlite is new to itself, and no other', async () => {
     const heard: string[] = []
-    const emit = process.emitWarning
-    process.emitWarning = (warning: string | Error) => void heard.push(String(warning))
-    try {
-      await withoutSqliteWarning(async () => {
-        // As Node 22 and 24.0 do while they load it.
-        process.emitWarning(
-          'SQLite is an experimental feature and might change at any time',
-          'ExperimentalWarning',
-        )
-        process.emitWarning('Something else is', 'ExperimentalWarning')
-        process.emitWarning('SQLite is old', 'DeprecationWarning')
-      })
-      process.emitWarning('afterwards')
-    } finally {
-      process.emitWarning = emit
-    }
+    const spy = vi
+      .spyOn(process, 'emitWarning')
+      .mockImplementation((warning) => void heard.push(String(warning)))
+    await withoutSqliteWarning(async () => {
+      // As Node 22 and 24.0 do while they load it.
+      process.emitWarning(
+        'SQLite is an experimental feature and might change at any time',
+        'ExperimentalWarning',
+      )
+      process.emitWarning('Something else is', 'ExperimentalWarning')
+      process.emitWarning('SQLite is old', 'DeprecationWarning')
+    })
+    process.emitWarning('afterwards')
+    spy.mockRestore()
     expect(heard).toEqual(['Something else is', 'SQLite is old', 'afterwards'])
   })
 

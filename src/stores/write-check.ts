@@ -39,12 +39,11 @@ export function checkFlush(kind: string, { jobs }: Pick<Flush, 'jobs'>): void {
   checkJobs(jobs)
 }
 
-/** About 0.1 µs a job. */
+/** Less than 0.1 µs a job. Payloads are left out: they were checked when they were made, and a look takes up to 3 µs. */
 export function checkJobs(jobs: readonly NewJob[]): void {
-  for (const { name, queue, payload, headStartMs, unique } of jobs) {
+  for (const { name, queue, headStartMs, unique } of jobs) {
     checkText('The name of a job', name)
     checkText('The name of a queue', queue)
-    checkText('A payload', payload)
     checkHeadStart(headStartMs)
     if (unique === null) continue
     checkText('A unique key', unique.key)

@@ -46,7 +46,6 @@ const TEXTS: readonly (readonly [
   ],
   ['the queue of a job', (harness, queue) => harness.enqueue([newJob({ queue })])],
   ['the name of a job', (harness, name) => harness.enqueue([newJob({ name })])],
-  ['a payload', (harness, text) => harness.enqueue([newJob({ payload: `"${text}"` })])],
   [
     'a unique key',
     (harness, key) => harness.enqueue([newJob({ unique: uniqueWhile('unfinished', `mail.send ${key}`) })]),

@@ -89,10 +89,10 @@ function emptied(source: string): HoldfastError {
 
 /** Some versions of Node warn that `node:sqlite` is new, which is nothing that a user of ours can change. */
 export async function withoutSqliteWarning<T>(load: () => Promise<T>): Promise<T> {
-  const emit = process.emitWarning
+  const emit = process.emitWarning.bind(process)
   process.emitWarning = (warning: string | Error, ...rest: unknown[]): void => {
     const isOurs = rest[0] === 'ExperimentalWarning' && String(warning).startsWith('SQLite is')
-    if (!isOurs) Reflect.apply(emit, process, [warning, ...rest])
+    if (!isOurs) Reflect.apply(emit, undefined, [warning, ...rest])
   }
   try {
     return await load()

@@ -148,4 +148,19 @@ export const SQLITE_MUTANTS: readonly TextMutant[] = [
     replace: 'set spec = excluded.spec, next_tick = excluded.next_tick, last_tick = null;',
     caughtBy: [MODEL],
   },
+  // ── lists ──────────────────────────────────────────────────────────────────
+  {
+    name: 'a list of few jobs leaves out those that are scheduled',
+    file: 'admin',
+    find: 'from holdfast_scheduled as scheduled left join holdfast_job as job using (seq);',
+    replace: 'from holdfast_scheduled as scheduled left join holdfast_job as job using (seq) where false;',
+    caughtBy: ['a list can be narrowed by state, queue, name and id, and by all at once'],
+  },
+  {
+    name: 'a list of few jobs looks at another final state',
+    file: 'admin',
+    find: 'left join holdfast_job as job using (seq) where ended.state = ?;',
+    replace: 'left join holdfast_job as job using (seq) where ended.state > ?;',
+    caughtBy: ['a list can be narrowed by state, queue, name and id, and by all at once'],
+  },
 ]
