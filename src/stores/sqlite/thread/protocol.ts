@@ -1,6 +1,7 @@
 /** What the main thread and the thread that owns the connection tell each other. */
 import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError, type ErrorCode } from '../../../errors.ts'
+import { isProgrammingError } from '../../../std/programming-error.ts'
 import { toError } from '../../../std/text.ts'
 import type { SqlTexts } from '../engine/db.ts'
 import type { StepName } from '../engine/steps.ts'
@@ -45,7 +46,7 @@ export type FromStore =
   | { readonly type: 'answers'; readonly answers: readonly Answer[]; readonly hints: readonly WakeUp[] }
   | { readonly type: 'hints'; readonly hints: readonly WakeUp[] }
 
-/** An error as it travels: copying one between threads loses its class. */
+/** An error as it travels: copying one between threads loses its class, by which a bug is told from an outage. */
 export interface SentError {
   readonly code: ErrorCode | null
   readonly message: string
@@ -53,9 +54,13 @@ export interface SentError {
   readonly stack: string | undefined
 }
 
+const BUG_HINT = 'This is a bug in the embedded store: report it with this message and the stack.'
+
 export function sendError(thrown: unknown): SentError {
   const error = toError(thrown)
-  const { message, stack } = error
+  const { name, message, stack } = error
+  if (isProgrammingError(error))
+    return { code: 'HF_STORE_CONTRACT', message: `${name}: ${message}`, hint: BUG_HINT, stack }
   if (!(error instanceof HoldfastError)) return { code: null, message, hint: '', stack }
   return { code: error.code, message, hint: error.hint, stack }
 }
