@@ -1,15 +1,5 @@
 import { HoldfastError } from '../../errors.ts'
-import {
-  asGiven,
-  boolean,
-  fn,
-  having,
-  positive,
-  readersFor,
-  readOptions,
-  refused,
-} from '../../job/options.ts'
-import type { Reader } from '../../job/options.ts'
+import { boolean, fn, having, positive, readersFor, readOptions, refused, secret } from '../../job/options.ts'
 import type { ClientOptions } from './driver.ts'
 import { placeOf, type Place } from './place.ts'
 
@@ -43,8 +33,7 @@ export interface RedisSettings extends Place {
 const PREFIX = /^[A-Za-z0-9_.:/-]{1,64}$/
 
 const FIELDS = readersFor<RedisStoreOptions>()({
-  // Read strictly by placeOf, which does not show it.
-  url: asGiven as Reader<string>,
+  url: secret("a text such as 'redis://host:6379'"),
   connection: readConnection,
   prefix: readPrefix,
   commandTimeoutMs: positive,
