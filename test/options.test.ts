@@ -287,6 +287,10 @@ const JOBS: readonly Row[] = [
     bad: [
       [{ every: 'often' }, 'every'],
       [{ every: 10 }, 'every'],
+      [{ every: undefined, cron: 5 }, 'cron'],
+      [{ every: undefined, cron: '0 0 30 2 *' }, 'cron'],
+      [{ every: undefined, cron: '0 0 * * *', tz: 'Mars' }, 'tz'],
+      [{ every: undefined, cron: '0 0 * * *', dst: 'never' }, 'dst'],
       [{ catchUp: 'none' }, 'catchUp'],
       [{ catchUpLimit: 0 }, 'catchUpLimit'],
       [{ catchUpLimit: 100_001 }, 'catchUpLimit'],
@@ -518,6 +522,7 @@ const STORES: readonly Row[] = [
     fields: 'url, connection, prefix, commandTimeoutMs, allowEviction, onNotice',
     bad: [
       ...NOTICE,
+      [{ url: new URL('redis://:secret@host') }, 'url'],
       [{ connection: 'redis://:secret@host' }, 'connection'],
       [{ prefix: 'a{b}' }, 'prefix'],
       [{ commandTimeoutMs: 0 }, 'commandTimeoutMs'],

@@ -230,7 +230,14 @@ export function list<T>(item: Reader<T>, maxItems = Infinity): Reader<readonly T
     if (!Array.isArray(value)) throw refused(path, value, accepted)
     if (value.length > maxItems) throw refusedAs(path, `a list of ${value.length}`, accepted)
     // Not value.map, which passes over holes.
-    return Array.from(value as readonly unknown[], (one, index) => item(one, `${path}[${index}]`))
+    return Array.from(value as readonly unknown[], (one, index) => {
+      try {
+        return item(one, path)
+      } catch {
+        // Only now, since tags are read per job: a path for each of them would be most of the work.
+        return item(one, `${path}[${index}]`)
+      }
+    })
   }
 }
 

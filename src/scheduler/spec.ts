@@ -2,7 +2,18 @@
 import { HoldfastError } from '../errors.ts'
 import { duration, readDuration } from '../job/duration.ts'
 import { SCHEDULED_FIELDS, type NewJobOptions } from '../job/new-job.ts'
-import { asGiven, oneOf, options, readersFor, readOptions, under, whole, type Read } from '../job/options.ts'
+import {
+  asGiven,
+  coded,
+  oneOf,
+  options,
+  readersFor,
+  readOptions,
+  refused,
+  under,
+  whole,
+  type Read,
+} from '../job/options.ts'
 import { show } from '../job/show.ts'
 import type { Duration } from '../std/duration.ts'
 import { messageOf } from '../std/text.ts'
@@ -107,35 +118,34 @@ function readTiming(given: Read<typeof FIELDS>, path: string): Timing {
     return every
   }
   const timing: Timing = { cron: cron as string, tz, dst }
-  if (typeof cron !== 'string' || firstTick(timing) === null)
-    throw bad(`The cron pattern ${show(cron)} never comes.`, CRON_HINT)
+  if (typeof cron !== 'string' || firstTick(timing, path) === null)
+    throw coded(BAD, refused(`${path}.cron`, cron, 'a cron pattern that matches at least one time', CRON_HINT))
   return timing
 }
 
-function readZone(tz: unknown): string {
+function readZone(tz: unknown, path: string): string {
   if (typeof tz === 'string' && Zone.find(tz) !== null) return tz
-  throw bad(`There is no time zone ${show(tz)}.`, "Use an IANA name such as 'Europe/Berlin' or 'UTC'.")
+  const hint = "Use an IANA name such as 'Europe/Berlin' or 'UTC'."
+  throw coded(BAD, refused(path, tz, 'a time zone', hint))
 }
 
 function readInterval(every: unknown, path: string): Timing {
   const everyMs = readDuration(every, path)
   if (everyMs >= SHORTEST_MS && Number.isInteger(everyMs)) return { every: everyMs }
-  throw bad(
-    `\`${path}\` is ${show(every)}; it must be a duration of a second or more, in whole milliseconds.`,
-    "Use '1s', '15m' or '1d'.",
-  )
+  const hint = "Use '1s', '15m' or '1d'."
+  throw coded(BAD, refused(path, every, 'a duration of a second or more, in whole milliseconds', hint))
 }
 
 const CRON_HINT =
   "Use five fields, or six with seconds in front: '0 9 * * MON-FRI' is at nine on weekdays, '*/15 * * * *' every quarter of an hour."
 
 /** The first tick after a fixed day; null if the pattern never matches, such as on 30 February. */
-function firstTick(timing: Timing): number | null {
+function firstTick(timing: Timing, path: string): number | null {
   try {
     return ticksOf(timing)(Date.UTC(2026, 0, 1))
   } catch (error) {
     const why = messageOf(error).replace(/^CronPattern: /, '')
-    throw bad(`The cron pattern cannot be read: ${why}`, CRON_HINT)
+    throw bad(`The cron pattern \`${path}.cron\` cannot be read: ${why}`, CRON_HINT)
   }
 }
 

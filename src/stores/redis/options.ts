@@ -1,16 +1,6 @@
 import { HoldfastError } from '../../errors.ts'
 import { warnOfNotice } from '../on-notice.ts'
-import {
-  asGiven,
-  boolean,
-  fn,
-  having,
-  positive,
-  readersFor,
-  readOptions,
-  refused,
-  type Reader,
-} from '../../job/options.ts'
+import { boolean, fn, having, positive, readersFor, readOptions, refused, secret } from '../../job/options.ts'
 import type { ClientOptions } from './driver.ts'
 import { placeOf, type Place } from './place.ts'
 
@@ -44,8 +34,7 @@ export interface RedisSettings extends Place {
 const PREFIX = /^[A-Za-z0-9_.:/-]{1,64}$/
 
 const FIELDS = readersFor<RedisStoreOptions>()({
-  // Read strictly by placeOf, which does not show it.
-  url: asGiven as Reader<string>,
+  url: secret("a text such as 'redis://host:6379'"),
   connection: readConnection,
   prefix: readPrefix,
   commandTimeoutMs: positive,
