@@ -27,7 +27,7 @@ const LIBRARIES = `${root}test/libraries/node_modules/`
 const hasBetterSqlite = existsSync(`${LIBRARIES}better-sqlite3/build`)
 const NEED_BETTER_SQLITE = ['test/transactions/sqlite*.test.ts']
 /** Every test of the contract, for each library. */
-const ALL_OF_THE_CONTRACT = 'src/stores/sqlite/caller/*.test.ts'
+const ALL_OF_THE_CONTRACT = 'src/stores/sqlite/caller/*.conformance.test.ts'
 if (!hasBetterSqlite)
   console.warn(
     'better-sqlite3 is not there: its tests are skipped (npm ci --prefix test/libraries installs it).',

@@ -35,8 +35,12 @@ export class Member {
   #said = ''
   #lastId = 0
 
-  private constructor([command = '', ...args]: readonly string[]) {
-    this.#process = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
+  private constructor([command = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    this.#process = spawn(command, args, {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      env: { ...process.env, ...env },
+    })
     alive.add(this)
     this.#ended = once(this.#process, 'exit').then(() => {
       alive.delete(this)
@@ -50,8 +54,8 @@ export class Member {
   }
 
   /** `node`: another Node than the one that runs the tests. */
-  static start(node: string = process.execPath): Member {
-    return new Member([node, ...NODE.slice(1)])
+  static start(node: string = process.execPath, env: NodeJS.ProcessEnv = {}): Member {
+    return new Member([node, ...NODE.slice(1)], env)
   }
 
   /** In namespaces of its own, as in another container of this host. */
