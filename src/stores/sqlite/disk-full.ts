@@ -1,10 +1,12 @@
 /** Whether an I/O error means that there is no room, asked once it has happened. */
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
+import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 
 /** More than SQLite asks for at once: its shared memory grows by 32 KB, its log by a page. */
 const PROBE_BYTES = 64 * 2 ** 10
-const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT'])
+/** By number, because Node has no name for EDQUOT. */
+const FULL: ReadonlySet<number> = new Set([constants.errno.ENOSPC, constants.errno.EDQUOT])
 
 /** By the file system's own count. */
 export function isDiskFull(database: string): boolean {
@@ -32,7 +34,7 @@ function isProbeRefused(path: string): boolean {
     }
     return false
   } catch (error) {
-    return FULL.has((error as { readonly code?: unknown }).code)
+    return FULL.has(-((error as { readonly errno?: number }).errno ?? 0))
   } finally {
     rmSync(path, { force: true })
   }

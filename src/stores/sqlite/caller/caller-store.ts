@@ -9,6 +9,7 @@ import { HoldfastError } from '../../../errors.ts'
 import { systemClock, type Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import type { Store, WakeUp } from '../../store.ts'
+import { isDiskFull } from '../disk-full.ts'
 import type { Database } from '../driver.ts'
 import { Db, readSql, type SqlTexts } from '../engine/db.ts'
 import { Engine } from '../engine/engine.ts'
@@ -159,6 +160,7 @@ class CallerStore {
         database,
         engine,
         lockHolder: () => this.#lockHolder(),
+        isDiskFull: () => isDiskFull(this.#library.path),
       })
       const queue = new StepQueue(runner, (hints) => this.#tell(hints))
       const lookout = new Lookout(engine.db, async () => this.#tell(await this.call('news')))

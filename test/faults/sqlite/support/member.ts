@@ -17,10 +17,12 @@ interface Pending {
 
 export class MemberError extends Error {
   readonly code: string | null
+  readonly hint: string
 
-  constructor(code: string | null, message: string) {
+  constructor(code: string | null, message: string, hint: string) {
     super(message)
     this.code = code
+    this.hint = hint
   }
 }
 
@@ -118,7 +120,7 @@ export class Member {
     const pending = this.#pending.get(message.id)
     this.#pending.delete(message.id)
     if (message.type === 'answer') pending?.resolve(message.value)
-    else pending?.reject(new MemberError(message.code, message.message))
+    else pending?.reject(new MemberError(message.code, message.message, message.hint))
   }
 
   async #inTime<T>(work: Promise<T>, what: string): Promise<T> {
