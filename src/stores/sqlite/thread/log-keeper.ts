@@ -31,6 +31,7 @@ export class LogKeeper {
 
   /** To be called between transactions. Undefined if the log is small. */
   tend(): Promise<void> | undefined {
+    this.#later()
     const nowMs = this.#clock.monotonicMs()
     if (nowMs < this.#nextMs) return undefined
     this.#nextMs = nowMs + LOOK_MS
@@ -44,17 +45,19 @@ export class LogKeeper {
 
   async #truncate(nowMs: number): Promise<void> {
     while (!this.#tryToTruncate()) {
-      if (this.#clock.monotonicMs() > nowMs + TRY_MS) return this.#again()
+      if (this.#clock.monotonicMs() > nowMs + TRY_MS) {
+        this.#nextMs = this.#clock.monotonicMs() + REST_MS
+        return
+      }
       await pause(this.#clock)
     }
   }
 
-  /** A reader that takes long keeps the log as it is; nobody here may write any more when it ends. */
-  #again(): void {
-    this.#nextMs = this.#clock.monotonicMs() + REST_MS
-    this.stop()
-    this.#stopWaiting = this.#clock.after(REST_MS, () => {
-      if (this.#isLarge() && !this.#tryToTruncate()) this.#again()
+  /** A reader can keep the log as it is until after the last call. */
+  #later(): void {
+    this.#stopWaiting ??= this.#clock.after(REST_MS, () => {
+      this.#stopWaiting = undefined
+      if (this.#isLarge() && !this.#tryToTruncate()) this.#later()
     })
   }
 
