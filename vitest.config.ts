@@ -20,7 +20,9 @@ function selfAliases(): { find: RegExp; replacement: string }[] {
 }
 
 /** Each installs a schema, or starts a thread or a process of its own. */
-const SLOW_MUTANTS = ['postgres', 'sqlite', 'worker'].map((name) => `test/mutants/${name}.test.ts`)
+const SLOW_MUTANTS = ['postgres', 'sqlite', 'sqlite-code', 'worker'].map(
+  (name) => `test/mutants/${name}.test.ts`,
+)
 
 /** It takes a compiler to install, so it is a package apart: tests that use it are left out without it. */
 const LIBRARIES = `${root}test/libraries/node_modules/`

@@ -31,11 +31,7 @@ export class StepQueue {
   #drained: Promise<void> = Promise.resolve()
 
   /** `onRan`: called after each transaction, when all its steps have their outcome. */
-  constructor(
-    runner: StepRunner,
-    onRan: (hints: readonly WakeUp[]) => void,
-    clock: Clock = systemClock,
-  ) {
+  constructor(runner: StepRunner, onRan: (hints: readonly WakeUp[]) => void, clock: Clock = systemClock) {
     this.#runner = runner
     this.#onRan = onRan
     this.#clock = clock
