@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Clock } from '../../std/clock.ts'
+import { sleep, systemClock, type Clock } from '../../std/clock.ts'
 import { groupsOf, type Call, type Outcome, type Ran } from './engine/runner.ts'
 import { StepQueue, type StepRunner } from './step-queue.ts'
 
@@ -18,11 +18,10 @@ class StepClock implements Clock {
     this.#nowMs += ms
   }
   after(ms: number, fn: () => void): () => void {
-    const immediate = setImmediate(() => {
+    return systemClock.after(0, () => {
       this.pass(ms)
       fn()
     })
-    return () => clearImmediate(immediate)
   }
 }
 
@@ -48,7 +47,7 @@ describe('a step', () => {
     })
     const queue = new StepQueue(runner, () => undefined, clock)
     const slow = queue.call('queues')
-    await new Promise((resolve) => setImmediate(resolve))
+    await sleep(systemClock, 0)
     const written = queue.call('setPaused', 'default', true)
     expect(await slow).toBe('slow')
     expect(await written).toBe('written')
