@@ -20,17 +20,19 @@ function selfAliases(): { find: RegExp; replacement: string }[] {
 }
 
 /** Each installs a schema, or starts a thread or a process of its own. */
-const SLOW_MUTANTS = ['postgres', 'sqlite', 'worker'].map((name) => `test/mutants/${name}.test.ts`)
+const SLOW_MUTANTS = ['postgres', 'sqlite', 'sqlite-code', 'worker'].map(
+  (name) => `test/mutants/${name}.test.ts`,
+)
 
 /** It takes a compiler to install, so it is a package apart: tests that use it are left out without it. */
 const LIBRARIES = `${root}test/libraries/node_modules/`
-const hasBetterSqlite = existsSync(`${LIBRARIES}better-sqlite3/build`)
+const hasBetterSqlite = existsSync(`${LIBRARIES}better-sqlite3/build`) && existsSync(`${LIBRARIES}libsql`)
 const NEED_BETTER_SQLITE = ['test/transactions/sqlite*.test.ts']
 /** Every test of the contract, for each library. */
-const ALL_OF_THE_CONTRACT = 'src/stores/sqlite/caller/*.test.ts'
+const ALL_OF_THE_CONTRACT = 'src/stores/sqlite/caller/*.conformance.test.ts'
 if (!hasBetterSqlite)
   console.warn(
-    'better-sqlite3 is not there: its tests are skipped (npm ci --prefix test/libraries installs it).',
+    'better-sqlite3 or libsql is not there: their tests are skipped (npm ci --prefix test/libraries installs it).',
   )
 
 function libraryAliases(): { find: RegExp; replacement: string }[] {

@@ -1,16 +1,21 @@
 /**
- * `npm run soak:schedules -- [--store postgres|redis] [--minutes N] [--schedules N] [--seed S]`: freezes and kills whoever
+ * `npm run soak:schedules -- [--store postgres|redis|sqlite] [--minutes N] [--schedules N] [--seed S]`: freezes and kills whoever
  * leads three schedulers, prints what became of the ticks, and exits 1 where one was lost or doubled, or where ticks are
- * late while nothing is wrong. There is no soak of the embedded store yet.
+ * late while nothing is wrong.
  */
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { scheduleSoakOnPostgres } from './postgres/support/schedule-site.ts'
 import { scheduleSoakOnRedis } from './redis/support/schedule-site.ts'
+import { scheduleSoakOnSqlite } from './sqlite/support/schedule-site.ts'
 import { LATE_MS, type ScheduleReport } from './support/schedule-soak.ts'
 import type { Lateness } from './support/tick-judge.ts'
 
-const SOAKS = { postgres: scheduleSoakOnPostgres, redis: scheduleSoakOnRedis }
+const SOAKS: Readonly<Record<string, typeof scheduleSoakOnPostgres>> = {
+  postgres: scheduleSoakOnPostgres,
+  redis: scheduleSoakOnRedis,
+  sqlite: scheduleSoakOnSqlite,
+}
 /** So many of what went wrong are printed. */
 const MOST_PRINTED = 20
 
@@ -22,7 +27,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
   },
 })
-const soak = values.store === 'postgres' || values.store === 'redis' ? SOAKS[values.store] : undefined
+const soak = SOAKS[values.store]
 const minutes = Number(values.minutes)
 const schedules = Number(values.schedules)
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(values.seed)
@@ -34,7 +39,7 @@ if (
   !Number.isInteger(seed)
 ) {
   console.error(
-    'usage: npm run soak:schedules -- [--store postgres|redis] [--minutes N] [--schedules N] [--seed S]',
+    'usage: npm run soak:schedules -- [--store postgres|redis|sqlite] [--minutes N] [--schedules N] [--seed S]',
   )
   process.exit(2)
 }

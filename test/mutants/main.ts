@@ -13,10 +13,11 @@ import { POSTGRES_MUTANTS } from './postgres/mutants.ts'
 import { postgresSite } from './postgres/site.ts'
 import { REDIS_MUTANTS } from './redis/mutants.ts'
 import { redisSite } from './redis/site.ts'
+import { SQLITE_CODE_MUTANTS } from './sqlite/code-mutants.ts'
 import { SQLITE_MUTANTS } from './sqlite/mutants.ts'
 import { sqliteSite } from './sqlite/site.ts'
 import { huntByTests } from './worker/hunt.ts'
-import { WORKER_MUTANTS } from './worker/mutants.ts'
+import { WORKER_MUTANTS, type WorkerMutant } from './worker/mutants.ts'
 
 const { values } = parseArgs({
   options: {
@@ -29,8 +30,11 @@ const { values } = parseArgs({
 
 if (values.kind === undefined || values.kind === 'postgres') await huntInPostgres()
 if (values.kind === undefined || values.kind === 'redis') await huntInRedis()
-if (values.kind === undefined || values.kind === 'sqlite') await huntOn(sqliteSite, SQLITE_MUTANTS)
-if (values.kind === undefined || values.kind === 'worker') await huntInWorker()
+if (values.kind === undefined || values.kind === 'sqlite') {
+  await huntOn(sqliteSite, SQLITE_MUTANTS)
+  await huntInCode(SQLITE_CODE_MUTANTS)
+}
+if (values.kind === undefined || values.kind === 'worker') await huntInCode(WORKER_MUTANTS)
 if (values.kind === undefined || values.kind === 'simulation') await huntInSimulation(values)
 
 async function huntInPostgres(): Promise<void> {
@@ -47,8 +51,8 @@ async function huntInRedis(): Promise<void> {
   await huntOn(redisSite(server.url), REDIS_MUTANTS)
 }
 
-async function huntInWorker(): Promise<void> {
-  for (const mutant of WORKER_MUTANTS.filter(({ name }) => name.includes(values.only))) {
+async function huntInCode(mutants: readonly WorkerMutant[]): Promise<void> {
+  for (const mutant of mutants.filter(({ name }) => name.includes(values.only))) {
     const title = await huntByTests(mutant)
     if (title === null) process.exitCode = 1
     console.log(`${mutant.name.padEnd(56)} ${title === null ? 'SURVIVED' : `caught by "${title}"`}`)

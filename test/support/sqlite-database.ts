@@ -3,6 +3,7 @@ import { DatabaseSync } from '@photostructure/sqlite'
 import Database from 'better-sqlite3'
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { StoreUnderTest } from '../../src/stores/conformance/index.ts'
@@ -30,7 +31,12 @@ export const databaseSync: SqliteLibrary = {
   name: 'DatabaseSync',
   open: (path) => new DatabaseSync(path),
 }
-export const sqliteLibraries = [betterSqlite, databaseSync] as const
+/** A fork of SQLite with the API of better-sqlite3. Its types are in its package, which is not one of ours. */
+const Libsql = createRequire(new URL('../libraries/', import.meta.url))('libsql') as new (
+  path: string,
+) => TestHandle
+export const libsql: SqliteLibrary = { name: 'libsql', open: (path) => new Libsql(path) }
+export const sqliteLibraries = [betterSqlite, databaseSync, libsql] as const
 
 const PREFIX = 'jobs_'
 const AUDIT = readFileSync(new URL('sqlite-audit.sql', import.meta.url), 'utf8')

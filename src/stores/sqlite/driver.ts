@@ -2,6 +2,7 @@
  * What this store needs of an SQLite library, structurally: `node:sqlite` has it, and `@photostructure/sqlite`, which
  * brings the same API to Node 20.
  */
+import { createRequire } from 'node:module'
 import { HoldfastError } from '../../errors.ts'
 
 export type SqlValue = null | number | string
@@ -21,6 +22,8 @@ export interface Database {
 }
 
 export interface Driver {
+  /** Names this copy of the library. */
+  readonly library: string
   readonly DatabaseSync: new (path: string) => Database
 }
 
@@ -30,7 +33,8 @@ const DRIVERS = ['node:sqlite', '@photostructure/sqlite'] as const
 export async function loadDriver(): Promise<Driver> {
   for (const name of DRIVERS) {
     try {
-      return (await import(name)) as Driver
+      const { DatabaseSync } = (await import(name)) as Pick<Driver, 'DatabaseSync'>
+      return { DatabaseSync, library: name.startsWith('node:') ? name : pathOf(name) }
     } catch (error) {
       if (!isMissing(error)) throw error
     }
@@ -40,6 +44,15 @@ export async function loadDriver(): Promise<Driver> {
     `The embedded store needs an SQLite library, which Node ${process.versions.node} does not have.`,
     { hint: 'Install it: npm install @photostructure/sqlite@1. Or use Node 22.13 or newer.' },
   )
+}
+
+/** Two copies of a package are two libraries. */
+function pathOf(name: string): string {
+  try {
+    return createRequire(import.meta.url).resolve(name)
+  } catch {
+    return name
+  }
 }
 
 function isMissing(error: unknown): boolean {

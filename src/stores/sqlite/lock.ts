@@ -2,7 +2,7 @@
  * Waiting for the write lock. SQLite's own waiting blocks the thread, and grows to 100 ms, so that whoever had the lock last
  * gets it again and a process can starve. So a busy database is tried again after a short pause of random length.
  */
-import { sleep, systemClock } from '../../std/clock.ts'
+import { sleep, systemClock, type Clock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'
 import type { Database } from './driver.ts'
 import { isBusy } from './sqlite-errors.ts'
@@ -15,8 +15,8 @@ export const LOCK_MS = 2_000
 const LEAST_WAIT_MS = 0.3
 const MOST_WAIT_MS = 4
 
-export function pause(): Promise<void> {
-  return sleep(systemClock, LEAST_WAIT_MS + systemRandom.float() * (MOST_WAIT_MS - LEAST_WAIT_MS))
+export function pause(clock: Clock = systemClock): Promise<void> {
+  return sleep(clock, LEAST_WAIT_MS + systemRandom.float() * (MOST_WAIT_MS - LEAST_WAIT_MS))
 }
 
 export async function beginImmediate(database: Database): Promise<void> {

@@ -73,7 +73,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): Store {
 /** The store on a thread that is started like this: for tests that set its clock. */
 export function storeOnThread(data: StoreData, onNotice: (line: string) => void): Store {
   const listeners = new Listeners()
-  const link = new ThreadLink(data, onNotice, (hint) => listeners.tell(hint))
+  const link = new ThreadLink({ data, onNotice, onHint: (hint) => listeners.tell(hint) })
   const pulses = new Pulses({ thread: () => new PulsePort(link), clock: systemClock, onNotice })
   const methods = storeMethods((name, ...args) => link.call(name, ...args))
   return {

@@ -17,6 +17,8 @@ import { WorkerProcess } from './worker-process.ts'
 export interface ScheduleSite {
   readonly url: string
   readonly store: Store
+  /** Whether a leader that is frozen while it writes holds up all others, as with the one write lock of SQLite. */
+  readonly frozenHoldsLock?: boolean
 }
 
 export interface ScheduleOptions {
@@ -51,6 +53,8 @@ const TERM_MS = LEASE_MS / 2
 const ELECTION_MS = TERM_MS / 3
 /** The term of the old leader, the next election, and a second to catch up. */
 const WINDOW_MS = TERM_MS + ELECTION_MS + 1_000
+/** Of a leader that holds up the others: beyond its term, and so short that they catch up within the window. */
+const MOST_HELD_UP_MS = TERM_MS + ELECTION_MS
 const MOST_FROZEN_LONGER_MS = 4_000
 const FIRE_MS = 60_000
 const WORK = fileURLToPath(new URL('schedule-work.ts', import.meta.url))
@@ -148,7 +152,10 @@ class Soak {
     const atMs = Date.now()
     victim.signal('SIGSTOP')
     try {
-      const vacantMs = await this.#vacant(victim, atMs)
+      const vacant = this.#vacant(victim, atMs)
+      const isHeldUp = this.#site.frozenHoldsLock === true && (await isLater(vacant, MOST_HELD_UP_MS))
+      if (isHeldUp) return { what: 'freeze', atMs, vacantMs: Date.now() - atMs }
+      const vacantMs = await vacant
       await pause(this.#random.float() * MOST_FROZEN_LONGER_MS)
       return { what: 'freeze', atMs, vacantMs }
     } finally {
@@ -205,6 +212,14 @@ class Soak {
       longestVacantMs: Math.max(...this.#faults.map(({ vacantMs }) => vacantMs)),
     }
   }
+}
+
+/** Whether the work takes longer. If it does, what becomes of it does not matter. */
+async function isLater(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const late = pause(ms).then(() => true)
+  const done = work.then(() => false)
+  done.catch(() => undefined)
+  return Promise.race([late, done])
 }
 
 /** A job of a schedule has its name, and its id begins with the time of its tick. */

@@ -10,6 +10,7 @@ import { systemClock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import { Listeners } from '../../listeners.ts'
 import type { Store, WakeUp } from '../../store.ts'
+import { isDiskFull } from '../disk-full.ts'
 import type { Database } from '../driver.ts'
 import { Db, PREFIX, readSql, type SqlTexts } from '../engine/db.ts'
 import { Engine, type EngineClock } from '../engine/engine.ts'
@@ -158,6 +159,7 @@ class CallerStore {
         database,
         engine,
         lockHolder: () => this.#lockHolder(),
+        isDiskFull: () => isDiskFull(this.#library.path),
       })
       const queue = new StepQueue(runner, (hints) => this.#tell(hints))
       const lookout = new Lookout(engine.db, async () => this.#tell(await this.call('news')))

@@ -65,6 +65,8 @@ export function pragma(handle: SqliteDatabase, name: string): string | number | 
 
 /** Whether a transaction is open; null if the library does not tell (`node:sqlite` before 22.16). */
 export function toldTransaction(handle: SqliteDatabase): boolean | null {
+  // libsql ends the process if a closed handle is asked.
+  if ((handle as { readonly open?: unknown }).open === false) throw new Error('The database is closed')
   const { inTransaction, isTransaction } = handle as {
     readonly inTransaction?: unknown
     readonly isTransaction?: unknown

@@ -13,6 +13,7 @@ export class Lookout {
   readonly #onNews: () => Promise<void>
   #version: number | undefined
   #cancel: (() => void) | undefined
+  #isTelling = false
 
   constructor(db: Db, onNews: () => Promise<void>) {
     this.#db = db
@@ -39,10 +40,20 @@ export class Lookout {
 
   #look(): void {
     const version = this.#read()
-    if (version === undefined || version === this.#version) return
-    this.#version = version
-    // What fails here fails for the next call as well, which will say so.
-    this.#onNews().catch(() => undefined)
+    if (version === undefined || version === this.#version || this.#isTelling) return
+    this.#isTelling = true
+    void this.#tell(version)
+  }
+
+  async #tell(version: number): Promise<void> {
+    try {
+      await this.#onNews()
+      this.#version = version
+    } catch {
+      // What fails here fails for the next call as well, which will say so. The news are still to be told.
+    } finally {
+      this.#isTelling = false
+    }
   }
 
   /** Undefined while another process recovers the log, or worse. */

@@ -29,6 +29,8 @@ export interface RunnerParts {
   readonly engine: Engine
   /** For the message of an error: who holds the lock. */
   readonly lockHolder: () => string | null
+  /** Whether an I/O error means that the disk has no room. */
+  readonly isDiskFull?: () => boolean
 }
 
 /** The arguments of a step stand in its type; a call on its way through the thread has lost it. */
@@ -98,17 +100,29 @@ export class Runner {
     begin: 'begin' | 'begin immediate',
     work: () => T,
   ): { readonly value: T } | { readonly error: unknown; readonly cause: unknown } {
-    const { database, lockHolder } = this.#parts
+    const { database, lockHolder, isDiskFull } = this.#parts
     let isOpen = false
     try {
-      database.exec(begin)
+      this.#begin(begin)
       isOpen = true
       const value = work()
       database.exec('commit')
       return { value }
     } catch (cause) {
       if (isOpen) rollBack(database)
-      return { error: storeError(cause, lockHolder), cause }
+      return { error: storeError(cause, lockHolder, isDiskFull), cause }
+    }
+  }
+
+  /** A rollback that failed leaves its transaction open, and then no other could ever begin. */
+  #begin(begin: 'begin' | 'begin immediate'): void {
+    const { database } = this.#parts
+    try {
+      database.exec(begin)
+    } catch (error) {
+      if (isBusy(error)) throw error
+      rollBack(database)
+      database.exec(begin)
     }
   }
 }
@@ -129,9 +143,19 @@ export function groupsOf<C extends Call>(calls: readonly C[]): C[][] {
   return groups
 }
 
+/** Where a step that touches many jobs takes its limit. */
+const LIMITS: { readonly [Name in StepName]?: (args: readonly unknown[]) => unknown } = {
+  promote: ([limit]) => limit,
+  rescue: ([limit]) => limit,
+  prune: ([, limit]) => limit,
+  change: ([, , limit]) => limit,
+}
+
 /** About how many jobs a call touches. */
-function weightOf({ args: [first] }: Call): number {
-  const { jobs, settle, claim } = (first ?? {}) as {
+function weightOf({ name, args }: Call): number {
+  const limit = LIMITS[name]
+  if (limit !== undefined) return 1 + Number(limit(args))
+  const { jobs, settle, claim } = (args[0] ?? {}) as {
     readonly jobs?: readonly unknown[]
     readonly settle?: readonly unknown[]
     readonly claim?: { readonly limit: number } | null

@@ -7,14 +7,27 @@ import { withDeadline } from '../../../std/deadline.ts'
 import { isSource, startFromSources, threadOptions } from '../../pulse/thread.ts'
 import type { WakeUp } from '../../store.ts'
 import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
-import { enterDirectory } from '../open-here.ts'
-import { receiveError, type FromStore, type StoreData, type ThreadData, type ToStore } from './protocol.ts'
+import { receiveError, type FromStore, type StoreData, type ToStore } from './protocol.ts'
 import { packArgs, unpackAnswer } from './tuples.ts'
 
 interface Pending {
   readonly name: StepName
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
+}
+
+/** One thread and the calls that it has not answered. */
+interface Live {
+  readonly thread: Thread
+  readonly pending: Map<number, Pending>
+}
+
+export interface LinkParts {
+  readonly data: StoreData
+  readonly onNotice: (line: string) => void
+  readonly onHint: (hint: WakeUp) => void
+  /** How long `close()` waits for the thread, each time. */
+  readonly closeMs?: number
 }
 
 const CLOSE_MS = 10_000
@@ -25,43 +38,44 @@ const CLOSE_MS = 10_000
 const YOUNG_MB = 8
 
 export class ThreadLink {
-  readonly #data: StoreData
-  readonly #onNotice: (line: string) => void
-  readonly #onHint: (hint: WakeUp) => void
-  readonly #pending = new Map<number, Pending>()
+  readonly #parts: LinkParts
   #lastId = 0
-  #opening: Promise<Thread> | undefined
+  /** Told to each thread: one that takes the place of another knows nothing of who listens. */
+  #listens = false
+  /** The thread that was started last, unless it has ended. */
+  #live: Live | undefined
+  #opening: Promise<Live> | undefined
   #closing: Promise<void> | undefined
 
-  constructor(data: StoreData, onNotice: (line: string) => void, onHint: (hint: WakeUp) => void) {
-    this.#data = data
-    this.#onNotice = onNotice
-    this.#onHint = onHint
+  constructor(parts: LinkParts) {
+    this.#parts = parts
   }
 
   /** Safe to call again; after a failure it is tried again. */
   async open(): Promise<void> {
-    await this.#thread()
+    await this.#opened()
   }
 
   async call<Name extends StepName>(name: Name, ...args: StepArgs<Name>): Promise<StepAnswer<Name>> {
-    const thread = await this.#thread()
+    const { thread, pending } = await this.#opened()
     const id = ++this.#lastId
-    const answer = new Promise<unknown>((resolve, reject) => this.#pending.set(id, { name, resolve, reject }))
-    // Only a call that waits is a reason for the process to go on.
-    if (this.#pending.size === 1) thread.ref()
+    // Throws if the arguments cannot be copied: before anybody waits for the answer.
     thread.postMessage({ type: 'call', id, name, args: packArgs(name, args) } satisfies ToStore)
+    const answer = new Promise<unknown>((resolve, reject) => pending.set(id, { name, resolve, reject }))
+    // Only a call that waits is a reason for the process to go on.
+    if (pending.size === 1) thread.ref()
     return (await answer) as StepAnswer<Name>
   }
 
   async listen(on: boolean): Promise<void> {
-    const thread = await this.#thread()
-    thread.postMessage({ type: 'listen', on } satisfies ToStore)
+    const { thread } = await this.#opened()
+    this.#listens = on
+    thread.postMessage({ type: 'listen', on, late: false } satisfies ToStore)
   }
 
   /** Gives the thread a port on which it is asked to renew leases. */
   async pulse(port: MessagePort): Promise<void> {
-    const thread = await this.#thread()
+    const { thread } = await this.#opened()
     thread.postMessage({ type: 'pulse', port } satisfies ToStore, [port])
   }
 
@@ -71,74 +85,92 @@ export class ThreadLink {
   }
 
   async #close(): Promise<void> {
-    const thread = await this.#opening?.catch(() => undefined)
-    if (thread === undefined) return
-    const ended = once(thread, 'exit')
-    thread.ref()
-    thread.postMessage({ type: 'close' } satisfies ToStore)
+    const { closeMs = CLOSE_MS } = this.#parts
     const late = (): Error => new Error('The thread of the store did not end.')
-    await withDeadline(systemClock, CLOSE_MS, ended, late).catch(() => thread.terminate())
+    const opening = this.#opening?.catch(() => undefined)
+    try {
+      await withDeadline(systemClock, closeMs, Promise.resolve(opening), late)
+      if (this.#live === undefined) return
+      const { thread } = this.#live
+      const ended = once(thread, 'exit')
+      thread.ref()
+      thread.postMessage({ type: 'close' } satisfies ToStore)
+      await withDeadline(systemClock, closeMs, ended, late)
+    } catch {
+      // Not awaited: a thread that hangs in a call to the system ends when that does.
+      this.#live?.thread.unref()
+      void this.#live?.thread.terminate()
+    }
   }
 
-  async #thread(): Promise<Thread> {
+  async #opened(): Promise<Live> {
     if (this.#closing !== undefined) throw closed()
-    this.#opening ??= this.#start().catch((error: unknown) => {
-      this.#opening = undefined
-      throw error
-    })
-    const thread = await this.#opening
+    if (this.#opening === undefined) {
+      const opening = this.#start()
+      this.#opening = opening
+      opening.catch(() => this.#forget(opening))
+    }
+    const live = await this.#opening
     // It may have been closed meanwhile; the compiler does not know that time has passed.
     if ((this.#closing as Promise<void> | undefined) !== undefined) throw closed()
-    return thread
+    return live
   }
 
-  async #start(): Promise<Thread> {
-    const { isOpen, leave } = enterDirectory(this.#data.directory)
-    const thread = newThread({ ...this.#data, isOpenHere: isOpen })
+  #forget(opening: Promise<Live>): void {
+    if (this.#opening === opening) this.#opening = undefined
+  }
+
+  async #start(): Promise<Live> {
+    const thread = newThread(this.#parts.data)
+    const live: Live = { thread, pending: new Map() }
+    this.#live = live
     const opened = new Promise<void>((resolve, reject) => {
       thread.on('message', (message: FromStore) => {
         if (message.type === 'opened') resolve()
         else if (message.type === 'failed') reject(receiveError(message.error))
-        else this.#receive(thread, message)
+        else this.#receive(live, message)
       })
       thread.on('error', reject)
       thread.on('exit', () => {
-        leave()
         reject(unreachable())
-        this.#gone(thread)
+        this.#ended(live)
       })
     })
     await opened
     thread.unref()
-    return thread
+    if (this.#listens) thread.postMessage({ type: 'listen', on: true, late: true } satisfies ToStore)
+    return live
   }
 
-  #receive(thread: Thread, message: FromStore): void {
-    if (message.type === 'notice') return this.#onNotice(message.line)
+  #receive({ thread, pending }: Live, message: FromStore): void {
+    if (message.type === 'notice') return this.#parts.onNotice(message.line)
     if (message.type === 'answers') {
       for (const answer of message.answers) {
-        const pending = this.#pending.get(answer.id)
-        this.#pending.delete(answer.id)
-        if ('error' in answer) pending?.reject(receiveError(answer.error))
-        else pending?.resolve(unpackAnswer(pending.name, answer.value))
+        const call = pending.get(answer.id)
+        pending.delete(answer.id)
+        if ('error' in answer) call?.reject(receiveError(answer.error))
+        else call?.resolve(unpackAnswer(call.name, answer.value))
       }
-      if (this.#pending.size === 0) thread.unref()
+      if (pending.size === 0) thread.unref()
     }
     if (message.type === 'answers' || message.type === 'hints')
-      for (const hint of message.hints) this.#onHint(hint)
+      for (const hint of message.hints) this.#parts.onHint(hint)
   }
 
-  /** It ended, whether it was told to or not: the next call starts another. */
-  #gone(thread: Thread): void {
-    thread.removeAllListeners()
-    if (this.#closing === undefined) this.#opening = undefined
+  /** It ended, whether it was told to or not: the next call starts another, unless that has happened already. */
+  #ended(live: Live): void {
+    live.thread.removeAllListeners()
+    if (this.#live === live) {
+      this.#live = undefined
+      if (this.#closing === undefined) this.#opening = undefined
+    }
     const error = this.#closing === undefined ? unreachable() : closed()
-    for (const { reject } of this.#pending.values()) reject(error)
-    this.#pending.clear()
+    for (const { reject } of live.pending.values()) reject(error)
+    live.pending.clear()
   }
 }
 
-function newThread(data: ThreadData): Thread {
+function newThread(data: StoreData): Thread {
   const { execArgv = [], ...options } = threadOptions(data)
   const all = {
     ...options,

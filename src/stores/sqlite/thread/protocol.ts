@@ -20,17 +20,11 @@ export interface StoreData {
   readonly sql: SqlTexts | null
 }
 
-/** What the thread is started with. */
-export interface ThreadData extends StoreData {
-  /** Whether another store of this process has the directory open. */
-  readonly isOpenHere: boolean
-}
-
 export type ToStore =
   /** Arguments and answers as in `tuples.ts`. */
   | { readonly type: 'call'; readonly id: number; readonly name: StepName; readonly args: readonly unknown[] }
-  /** Whether somebody listens for what other processes change. */
-  | { readonly type: 'listen'; readonly on: boolean }
+  /** Whether somebody listens for what other processes change. `late`: and did so before this thread was there. */
+  | { readonly type: 'listen'; readonly on: boolean; readonly late: boolean }
   /** Renews leases while the main loop is blocked: see `../../pulse/keeper.ts`, which reads this port. */
   | { readonly type: 'pulse'; readonly port: MessagePort }
   | { readonly type: 'close' }

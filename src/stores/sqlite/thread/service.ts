@@ -4,33 +4,18 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import { systemClock } from '../../../std/clock.ts'
-import { systemRandom } from '../../../std/random.ts'
 import type { WorkerId } from '../../../job/ids.ts'
 import { keepPulses } from '../../pulse/keeper.ts'
 import type { WakeUp } from '../../store.ts'
-import { loadDriver, type Database } from '../driver.ts'
-import { Db, readSql, type SqlTexts } from '../engine/db.ts'
-import { Engine } from '../engine/engine.ts'
-import { Runner } from '../engine/runner.ts'
+import { loadDriver } from '../driver.ts'
+import { readSql } from '../engine/db.ts'
 import type { StepName } from '../engine/steps.ts'
-import { refuseIfOpen } from '../files/already-open.ts'
-import { prepareDirectory, type StoreFiles } from '../files/directory.ts'
-import { lockHolder } from '../files/lock-holder.ts'
-import { refuseDamagedLog } from '../files/log-check.ts'
-import { isProcessGone, ownProcess } from '../files/process-identity.ts'
-import { openDatabase } from '../open-database.ts'
-import { storeError } from '../sqlite-errors.ts'
+import { prepareDirectory } from '../files/directory.ts'
 import { StepQueue } from '../step-queue.ts'
-import { Bell } from './bell.ts'
-import { sendError, type Answer, type FromStore, type ThreadData, type ToStore } from './protocol.ts'
-import { SharedClock } from './shared-clock.ts'
+import { Connection } from './connection.ts'
+import { refuseOtherLibrary } from './open-here.ts'
+import { sendError, type Answer, type FromStore, type StoreData, type ToStore } from './protocol.ts'
 import { packAnswer, unpackArgs } from './tuples.ts'
-
-interface Opened {
-  readonly files: StoreFiles
-  readonly database: Database
-  readonly sql: SqlTexts
-}
 
 /** How often it looks for commits of other processes whose bell was not heard. */
 const LOOK_MS = 1_000
@@ -39,29 +24,37 @@ const LISTS: ReadonlySet<StepName> = new Set(['list', 'deadGroups', 'change'])
 
 export class StoreService {
   readonly #port: MessagePort
-  readonly #data: ThreadData
-  readonly #database: Database
-  readonly #runner: Runner
-  readonly #engine: Engine
-  readonly #bell: Bell
+  readonly #data: StoreData
+  readonly #connection: Connection
   readonly #queue: StepQueue
   /** Those of the transaction that has just ended. */
   #answers: Answer[] = []
   #listens = false
   #stopLooking: (() => void) | undefined
-  #version = 0
+  /** The last commit of others whose news are told; undefined if that is not known. */
+  #version: number | undefined
 
   /** Opens the store and tells the main thread how that went. */
-  static async start(port: MessagePort, data: ThreadData): Promise<void> {
+  static async start(port: MessagePort, data: StoreData): Promise<void> {
     const tell = (message: FromStore): void => port.postMessage(message)
     try {
       const driver = await loadDriver()
-      const files = prepareDirectory(data.directory, (line) => tell({ type: 'notice', line }))
-      if (!data.isOpenHere) refuseIfOpen(files.database)
-      if (data.durability === 'full') refuseDamagedLog(files.database)
-      const sql = data.sql ?? readSql()
-      const database = opened(files, () => openDatabase(driver, files.database, data.durability, sql.tables))
-      const service = new StoreService(port, data, { files, database, sql })
+      const onNotice = (line: string): void => tell({ type: 'notice', line })
+      // What it would notice is noticed again when the connection is opened.
+      const { database } = prepareDirectory(data.directory, () => undefined)
+      await refuseOtherLibrary(database, driver.library)
+      const connection = new Connection({
+        driver,
+        data,
+        sql: data.sql ?? readSql(),
+        onNotice,
+        onBell: () => service.#look(),
+        // Each connection has numbers of its own.
+        onReopened: () => (service.#version = undefined),
+      })
+      const service = new StoreService(port, data, connection)
+      connection.open()
+      service.#version = connection.dataVersion()
       port.on('message', (message: ToStore) => service.#receive(message))
       tell({ type: 'opened' })
     } catch (error) {
@@ -70,26 +63,11 @@ export class StoreService {
     }
   }
 
-  private constructor(port: MessagePort, data: ThreadData, { files, database, sql }: Opened) {
+  private constructor(port: MessagePort, data: StoreData, connection: Connection) {
     this.#port = port
     this.#data = data
-    this.#database = database
-    this.#engine = new Engine({
-      db: new Db(database, sql.statements),
-      clock: data.clock === null ? systemClock : new SharedClock(data.clock),
-      random: systemRandom,
-      processes: { own: ownProcess(), isGone: isProcessGone },
-      ownsFile: true,
-    })
-    this.#runner = new Runner({
-      database,
-      engine: this.#engine,
-      lockHolder: () => lockHolder(files.database),
-    })
-    this.#queue = new StepQueue(this.#runner, (hints) => this.#answer(hints))
-    this.#bell = new Bell(files.bell)
-    this.#bell.ringFirst()
-    this.#version = this.#dataVersion()
+    this.#connection = connection
+    this.#queue = new StepQueue(connection, (hints) => this.#answer(hints))
   }
 
   #receive(message: ToStore): void {
@@ -109,7 +87,9 @@ export class StoreService {
         break
       }
       case 'listen':
+        if (message.late) this.#version = undefined
         this.#listen(message.on)
+        if (message.late) this.#look()
         break
       case 'pulse': {
         // A lease is renewed from here while the main loop is blocked.
@@ -127,19 +107,15 @@ export class StoreService {
     const answers = this.#answers
     this.#answers = []
     if (answers.length > 0 || hints.length > 0) this.#tell({ type: 'answers', answers, hints })
-    if (hints.length > 0) this.#bell.ring()
+    if (hints.length > 0) this.#connection.ring()
   }
 
   #listen(on: boolean): void {
     if (on === this.#listens) return
     this.#listens = on
-    if (on) {
-      this.#bell.listen(() => this.#look())
-      this.#lookLater()
-    } else {
-      this.#bell.deafen()
-      this.#stopLooking?.()
-    }
+    this.#connection.listen(on)
+    if (on) this.#lookLater()
+    else this.#stopLooking?.()
   }
 
   #lookLater(): void {
@@ -151,48 +127,25 @@ export class StoreService {
 
   /** Another process has committed: tells what somebody here may wait for. Our own commits do not change the version. */
   #look(): void {
-    let version
-    try {
-      version = this.#dataVersion()
-    } catch {
-      // Busy while another process recovers the log, or worse, which the next call will say. It is tried again.
-      return
-    }
-    if (version === this.#version) return
-    this.#version = version
-    const { outcomes } = this.#runner.run([{ name: 'news', args: [] }])
+    if (this.#connection.check()) this.#version = undefined
+    const version = this.#connection.dataVersion()
+    if (version === undefined || version === this.#version) return
+    const { outcomes } = this.#connection.run([{ name: 'news', args: [] }])
     const [, outcome] = outcomes[0] ?? []
-    if (outcome !== undefined && 'value' in outcome)
-      this.#tell({ type: 'hints', hints: outcome.value as readonly WakeUp[] })
-  }
-
-  #dataVersion(): number {
-    return this.#engine.db.get<{ data_version: number }>('dataVersion')?.data_version ?? 0
+    // What could not be read is still to be told.
+    if (outcome === undefined || 'error' in outcome) return
+    this.#version = version
+    this.#tell({ type: 'hints', hints: outcome.value as readonly WakeUp[] })
   }
 
   async #close(): Promise<void> {
     await this.#queue.idle()
     this.#listen(false)
-    this.#bell.close()
-    // Some libraries leave the log behind when statements are still there. If others use the file, they do it later.
-    try {
-      this.#database.exec('pragma wal_checkpoint(truncate)')
-    } catch {
-      // Nothing is lost: it is read at the next opening.
-    }
-    this.#database.close()
+    this.#connection.close()
     this.#port.close()
   }
 
   #tell(message: FromStore): void {
     this.#port.postMessage(message)
-  }
-}
-
-function opened(files: StoreFiles, open: () => Database): Database {
-  try {
-    return open()
-  } catch (error) {
-    throw storeError(error, () => lockHolder(files.database))
   }
 }

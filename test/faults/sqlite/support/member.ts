@@ -17,10 +17,12 @@ interface Pending {
 
 export class MemberError extends Error {
   readonly code: string | null
+  readonly hint: string
 
-  constructor(code: string | null, message: string) {
+  constructor(code: string | null, message: string, hint: string) {
     super(message)
     this.code = code
+    this.hint = hint
   }
 }
 
@@ -35,8 +37,12 @@ export class Member {
   #said = ''
   #lastId = 0
 
-  private constructor([command = '', ...args]: readonly string[]) {
-    this.#process = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
+  private constructor([command = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    this.#process = spawn(command, args, {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      env: { ...process.env, ...env },
+    })
     alive.add(this)
     this.#ended = once(this.#process, 'exit').then(() => {
       alive.delete(this)
@@ -50,8 +56,8 @@ export class Member {
   }
 
   /** `node`: another Node than the one that runs the tests. */
-  static start(node: string = process.execPath): Member {
-    return new Member([node, ...NODE.slice(1)])
+  static start(node: string = process.execPath, env: NodeJS.ProcessEnv = {}): Member {
+    return new Member([node, ...NODE.slice(1)], env)
   }
 
   /** In namespaces of its own, as in another container of this host. */
@@ -114,7 +120,7 @@ export class Member {
     const pending = this.#pending.get(message.id)
     this.#pending.delete(message.id)
     if (message.type === 'answer') pending?.resolve(message.value)
-    else pending?.reject(new MemberError(message.code, message.message))
+    else pending?.reject(new MemberError(message.code, message.message, message.hint))
   }
 
   async #inTime<T>(work: Promise<T>, what: string): Promise<T> {

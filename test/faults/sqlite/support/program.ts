@@ -22,10 +22,21 @@ export interface Request {
   readonly args: readonly unknown[]
 }
 
+interface MemberFailure {
+  readonly code: string | null
+  readonly hint: string
+}
+
 export type Message =
   | Told
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
-  | { readonly type: 'failed'; readonly id: number; readonly code: string | null; readonly message: string }
+  | {
+      readonly type: 'failed'
+      readonly id: number
+      readonly code: string | null
+      readonly message: string
+      readonly hint: string
+    }
 
 const tell = (message: Message): void => void process.send?.(message)
 const nowMs = (): number => performance.timeOrigin + performance.now()
@@ -121,8 +132,8 @@ async function answer({ id, act, args }: Request): Promise<void> {
     const run = ACTS[act as keyof Acts] as (...args: readonly unknown[]) => Promise<unknown>
     tell({ type: 'answer', id, value: await run(...args) })
   } catch (error) {
-    const { code = null, message } = error as { readonly code?: string; readonly message: string }
-    tell({ type: 'failed', id, code, message })
+    const { code = null, message, hint = '' } = error as Partial<MemberFailure> & Error
+    tell({ type: 'failed', id, code, message, hint })
   }
 }
 

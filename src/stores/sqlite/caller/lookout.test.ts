@@ -1,0 +1,31 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'vitest'
+import { Signal } from '../../../../test/support/signal.ts'
+import { Db, readSql } from '../engine/db.ts'
+import { adapt } from './handle.ts'
+import { Lookout } from './lookout.ts'
+
+test('news that could not be read are told with the next look', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-lookout-'))
+  const open = () => new DatabaseSync(join(folder, 'app.db'))
+  const [own, other] = [open(), open()]
+  own.exec('pragma journal_mode = wal; create table t (a)')
+  const signal = new Signal()
+  let told = 0
+  const onNews = (): Promise<void> => {
+    told++
+    signal.notify()
+    return told === 1 ? Promise.reject(new Error('a disk that fails')) : Promise.resolve()
+  }
+  const lookout = new Lookout(new Db(adapt(own), readSql().statements), onNews)
+  lookout.start()
+  other.exec('insert into t values (1)')
+  await signal.until(() => told === 2)
+  lookout.stop()
+  own.close()
+  other.close()
+  rmSync(folder, { recursive: true, force: true })
+})

@@ -1,0 +1,78 @@
+/**
+ * Keeps the log (`-wal`) small. SQLite's own checkpoints stop at what they find when they begin, and the log starts over only
+ * if nobody has written meanwhile: with several processes that write without a pause it grew without an end. So a log
+ * beyond a limit is truncated, which waits for the write lock as every step does.
+ */
+import { statSync } from 'node:fs'
+import type { Clock } from '../../../std/clock.ts'
+import type { Database } from '../driver.ts'
+import { pause } from '../lock.ts'
+
+/** Four times what one process leaves between its own checkpoints. */
+export const MAX_LOG_BYTES = 16 * 2 ** 20
+/** How often it looks how large the log is. */
+const LOOK_MS = 100
+/** How long the steps of this process wait for it, and how soon again at the earliest. */
+const TRY_MS = 200
+const REST_MS = 1_000
+
+export class LogKeeper {
+  readonly #database: Database
+  readonly #log: string
+  readonly #clock: Clock
+  #nextMs = 0
+  #stopWaiting: (() => void) | undefined
+
+  constructor(database: Database, path: string, clock: Clock) {
+    this.#database = database
+    this.#log = `${path}-wal`
+    this.#clock = clock
+  }
+
+  /** To be called between transactions. Undefined if the log is small. */
+  tend(): Promise<void> | undefined {
+    this.#later()
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs < this.#nextMs) return undefined
+    this.#nextMs = nowMs + LOOK_MS
+    return this.#isLarge() ? this.#truncate(nowMs) : undefined
+  }
+
+  stop(): void {
+    this.#stopWaiting?.()
+    this.#stopWaiting = undefined
+  }
+
+  async #truncate(nowMs: number): Promise<void> {
+    while (!this.#tryToTruncate()) {
+      if (this.#clock.monotonicMs() > nowMs + TRY_MS) {
+        this.#nextMs = this.#clock.monotonicMs() + REST_MS
+        return
+      }
+      await pause(this.#clock)
+    }
+  }
+
+  /** A reader can keep the log as it is until after the last call. */
+  #later(): void {
+    this.#stopWaiting ??= this.#clock.after(REST_MS, () => {
+      this.#stopWaiting = undefined
+      if (this.#isLarge() && !this.#tryToTruncate()) this.#later()
+    })
+  }
+
+  /** False if somebody reads or writes. */
+  #tryToTruncate(): boolean {
+    try {
+      const row = this.#database.prepare('pragma wal_checkpoint(truncate)').get()
+      return (row as { readonly busy: number }).busy === 0
+    } catch {
+      // Busy, or a disk that fails, which the next transaction will say.
+      return false
+    }
+  }
+
+  #isLarge(): boolean {
+    return (statSync(this.#log, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES
+  }
+}
