@@ -118,7 +118,10 @@ function readTiming(given: Read<typeof FIELDS>, path: string): Timing {
   }
   const timing: Timing = { cron: cron as string, tz, dst }
   if (typeof cron !== 'string' || firstTick(timing, path) === null)
-    throw coded(BAD, refused(`${path}.cron`, cron, 'a cron pattern that matches at least one time', CRON_HINT))
+    throw coded(
+      BAD,
+      refused(`${path}.cron`, cron, 'a cron pattern that matches at least one time', CRON_HINT),
+    )
   return timing
 }
 
