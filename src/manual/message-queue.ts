@@ -14,7 +14,7 @@ import { plainDefinition, readJobName } from '../job/definition.ts'
 import { duration } from '../job/duration.ts'
 import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
-import { enqueuePaths, NO_OPTIONS } from '../job/new-job.ts'
+import { enqueuePaths } from '../job/new-job.ts'
 import { asGiven, readersFor, readOptions, refuseUnknown, signal, whole } from '../job/options.ts'
 import { encodeResult } from '../job/payload.ts'
 import type { Outcome } from '../job/settlement.ts'
@@ -130,10 +130,10 @@ export class MessageQueue implements LocalWorker {
     })
   }
 
-  async send(payload: unknown, given?: SendOptions): Promise<Handle<unknown>> {
-    if (given !== undefined) refuseUnknown(given, 'send()', SEND_FIELDS)
-    const { name = 'message', ...rest } = given ?? {}
-    const { tx, options } = withoutTx(given === undefined ? NO_OPTIONS : rest)
+  async send(payload: unknown, given: SendOptions = {}): Promise<Handle<unknown>> {
+    refuseUnknown(given, 'send()', SEND_FIELDS)
+    const { name = 'message', ...rest } = given
+    const { tx, options } = withoutTx(rest)
     const definition = plainDefinition(readJobName(name), this.name, this.#core.settings)
     const { id, outcome } = await this.#client.enqueuer.one(
       { definition, input: payload, options, at: SEND },

@@ -16,8 +16,8 @@ import {
   refused,
   signal,
   whole,
+  type Reader,
 } from '../job/options.ts'
-import type { Reader } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import { limitsFrom, LIMIT_FIELDS, type HealthLimits, type ResolvedLimits } from './limits.ts'
