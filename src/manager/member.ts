@@ -1,7 +1,7 @@
 /** One worker that runs in this process, as the manager sees it. */
 import { hostname } from 'node:os'
 import type { Core } from '../core/core.ts'
-import type { ResolvedLimits } from '../worker/limits.ts'
+import type { ResolvedThresholds } from '../worker/health-thresholds.ts'
 import type { WorkerSettings } from '../worker/options.ts'
 import type { Worker } from '../worker/worker.ts'
 import type { Waiting } from './backlog.ts'
@@ -13,7 +13,7 @@ export interface MemberParts {
   readonly core: Core
   readonly worker: Pick<Worker, 'id' | 'counters' | 'health'>
   readonly settings: Pick<WorkerSettings, 'name' | 'weights' | 'jobs'>
-  readonly limits: ResolvedLimits
+  readonly thresholds: ResolvedThresholds
 }
 
 export class Member {
@@ -53,11 +53,11 @@ export class Member {
 
   /** What is wrong with it now, given what waits for it. */
   judge(waiting: Waiting | null): readonly string[] {
-    const { worker, limits } = this.#parts
+    const { worker, thresholds } = this.#parts
     const { counters } = worker
     const idleMs = this.#nowMs - (counters.lastMs ?? this.#startedMs)
     const recent = this.#history.recent(this.#nowMs, counters)
-    return problemsOf({ health: worker.health(), idleMs, recent, waiting }, limits)
+    return problemsOf({ health: worker.health(), idleMs, recent, waiting }, thresholds)
   }
 
   status(eventLoopLagMs: number): NotedStatus {

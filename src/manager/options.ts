@@ -2,9 +2,13 @@
 import { HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
 import type { Duration } from '../std/duration.ts'
-import { readLimits, type HealthLimits, type ResolvedLimits } from '../worker/limits.ts'
+import {
+  readThresholds,
+  type HealthThresholds,
+  type ResolvedThresholds,
+} from '../worker/health-thresholds.ts'
 
-export interface HealthOptions extends HealthLimits {
+export interface HealthOptions extends HealthThresholds {
   /**
    * How often, while a worker runs, workers and checks are looked at and the status of the workers is renewed in the
    * store; from 1s to 1h. A process that vanished is listed for three times as long. @default '30s'
@@ -14,18 +18,18 @@ export interface HealthOptions extends HealthLimits {
 
 export interface HealthSettings {
   readonly everyMs: number
-  readonly limits: ResolvedLimits
+  readonly thresholds: ResolvedThresholds
 }
 
 const DEFAULTS: HealthSettings = Object.freeze({
   everyMs: 30_000,
-  limits: Object.freeze({ idleMs: 30 * 60_000, errorRate: 0.1, queueSize: 1_000 }),
+  thresholds: Object.freeze({ idleMs: 30 * 60_000, errorRate: 0.1, queueSize: 1_000 }),
 })
 
-export function readHealthOptions({ every, ...limits }: HealthOptions = {}): HealthSettings {
+export function readHealthOptions({ every, ...thresholds }: HealthOptions = {}): HealthSettings {
   return {
     everyMs: every === undefined ? DEFAULTS.everyMs : readEvery(every),
-    limits: { ...DEFAULTS.limits, ...readLimits(limits, 'health') },
+    thresholds: { ...DEFAULTS.thresholds, ...readThresholds(thresholds, 'health') },
   }
 }
 

@@ -54,8 +54,8 @@ export class Supervisor {
 
   /** A worker has started; returns what to call when it has stopped. */
   join(worker: Worker, settings: WorkerSettings): () => Promise<void> {
-    const limits = { ...this.#settings.limits, ...settings.limits }
-    const member = new Member({ core: this.#core, worker, settings, limits })
+    const thresholds = { ...this.#settings.thresholds, ...settings.thresholds }
+    const member = new Member({ core: this.#core, worker, settings, thresholds })
     if (this.#closed) return () => Promise.resolve()
     this.#roster.add(member)
     this.#begin()

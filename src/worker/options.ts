@@ -10,7 +10,7 @@ import { readName } from '../job/name.ts'
 import { readWhole } from '../job/numbers.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH } from '../stores/store.ts'
-import { readLimits, type HealthLimits, type ResolvedLimits } from './limits.ts'
+import { readThresholds, type HealthThresholds, type ResolvedThresholds } from './health-thresholds.ts'
 
 export interface WorkOptions<Q extends string = string> {
   /** What status and health call it; any number of workers may share a name. @default 'worker' */
@@ -33,7 +33,7 @@ export interface WorkOptions<Q extends string = string> {
   /** How long stop() lets running jobs finish before it aborts them. @default '30s' */
   readonly grace?: Duration
   /** From when on it counts as unhealthy; what is left out is as in `health` of holdfast(). */
-  readonly health?: HealthLimits
+  readonly health?: HealthThresholds
   /** Aborting it stops the worker. */
   readonly signal?: AbortSignal
 }
@@ -47,7 +47,7 @@ export interface WorkerSettings {
   readonly pollMs: number
   readonly leaseMs: number
   readonly graceMs: number
-  readonly limits: Partial<ResolvedLimits>
+  readonly thresholds: Partial<ResolvedThresholds>
   /** A call to the store that takes longer has failed: well within the lease, so that a heartbeat gets a second try. */
   readonly callTimeoutMs: number
 }
@@ -87,7 +87,7 @@ export function readWorkOptions(core: Core, options: WorkOptions): WorkerSetting
     pollMs: options.poll === undefined ? (env.pollMs ?? 1_000) : readDuration(options.poll, 'poll'),
     leaseMs,
     graceMs: options.grace === undefined ? 30_000 : readDuration(options.grace, 'grace', { orZero: true }),
-    limits: readLimits(options.health ?? {}, 'health'),
+    thresholds: readThresholds(options.health ?? {}, 'health'),
     callTimeoutMs: Math.min(3_000, leaseMs / 3),
     // Last, so that all else is judged even where the jobs are defined later.
     jobs: readJobs(core, options.jobs),

@@ -6,7 +6,7 @@ import { readWhole } from '../job/numbers.ts'
 import { show } from '../job/show.ts'
 import type { Duration } from '../std/duration.ts'
 
-export interface HealthLimits {
+export interface HealthThresholds {
   /**
    * How long it may finish nothing while jobs wait for it. A worker with nothing to do is not idle in this sense; one
    * whose jobs take longer than this needs a higher limit. @default '30m'
@@ -21,7 +21,7 @@ export interface HealthLimits {
   readonly queueSize?: number
 }
 
-export interface ResolvedLimits {
+export interface ResolvedThresholds {
   readonly idleMs: number
   readonly errorRate: number
   readonly queueSize: number
@@ -30,9 +30,9 @@ export interface ResolvedLimits {
 const FIELDS: ReadonlySet<string> = new Set(['idle', 'errorRate', 'queueSize'])
 
 /** Only what is given. */
-export function readLimits(limits: HealthLimits, where: string): Partial<ResolvedLimits> {
-  refuseUnknown(limits, FIELDS, where)
-  const { idle, errorRate, queueSize } = limits
+export function readThresholds(thresholds: HealthThresholds, where: string): Partial<ResolvedThresholds> {
+  refuseUnknown(thresholds, FIELDS, where)
+  const { idle, errorRate, queueSize } = thresholds
   return {
     ...(idle === undefined ? {} : { idleMs: readDuration(idle, `${where}.idle`) }),
     ...(errorRate === undefined ? {} : { errorRate: readShare(errorRate, `${where}.errorRate`) }),
