@@ -273,11 +273,11 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   get workers(): Workers<Q> {
-    return this.#hub.supervisor.workers
+    return this.#hub.manager.workers
   }
 
   get health(): Health {
-    return this.#hub.supervisor.health
+    return this.#hub.manager.health
   }
 
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {

@@ -1,4 +1,4 @@
-/** What is running on behalf of one holdfast(): its workers, their supervisor, its queues by hand, its maintenance. */
+/** What is running on behalf of one holdfast(): its workers, their manager, its queues by hand, its maintenance. */
 import type { Client } from './client/client.ts'
 import type { Core, World } from './core/core.ts'
 import { DEAD_LETTER_JOB } from './job/dead-letter.ts'
@@ -7,7 +7,7 @@ import { HoldfastError } from './errors.ts'
 import { readQueue } from './job/definition.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
 import { readHealthOptions } from './manager/options.ts'
-import { Supervisor } from './manager/supervisor.ts'
+import { Manager } from './manager/manager.ts'
 import type { Duration } from './std/duration.ts'
 import { logEvents, type PinoLike } from './telemetry/log.ts'
 import { MessageQueue } from './manual/message-queue.ts'
@@ -28,7 +28,7 @@ const HUB = Symbol.for('holdfast.hub')
 export class Hub {
   readonly client: Client
   readonly core: Core
-  readonly supervisor: Supervisor
+  readonly manager: Manager
   /** A test queue drives it: a worker's own loop would wait for a clock that nobody moves. */
   underTest = false
   readonly #workers = new Set<Worker>()
@@ -42,7 +42,7 @@ export class Hub {
     const { core } = client
     this.client = client
     this.core = core
-    this.supervisor = new Supervisor(core, health, (options) => this.startWorker(options))
+    this.manager = new Manager(core, health, (options) => this.startWorker(options))
     // A job knows its core: this is the way from a job to all that runs on its behalf.
     Hub.attach(core, this)
   }
@@ -109,7 +109,7 @@ export class Hub {
       throw error
     }
     this.#maintain(settings.leaseMs)
-    const leave = this.supervisor.join(worker, settings)
+    const leave = this.manager.join(worker, settings)
     const stop: RunningWorker['stop'] = (how) => this.#stopWorker(worker, how, leave)
     if (options.signal !== undefined) stopOnAbort(options.signal, stop)
     return {
@@ -164,7 +164,7 @@ export class Hub {
     await Promise.allSettled(this.#starts)
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     this.#workers.clear()
-    await this.supervisor.close()
+    await this.manager.close()
     await Promise.all([...this.#messageQueues.values()].map((queue) => queue.close()))
     await this.#stopMaintenance()
     await this.core.connection.close()

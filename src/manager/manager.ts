@@ -25,7 +25,7 @@ interface Rounds {
   done: Promise<void>
 }
 
-export class Supervisor {
+export class Manager {
   readonly workers: WorkerBook
   readonly health: HealthDesk
   readonly #core: Core
