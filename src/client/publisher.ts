@@ -160,7 +160,7 @@ export class Publisher {
 
   #tellUnheard({ name, id }: PreparedEvent, fate: Fate): void {
     if (!('published' in fate) || fate.published.subscribers.length > 0) return
-    this.#core.events.emit('event.unheard', { event: name, id })
+    this.#core.events.emit('event.unsubscribed', { event: name, id })
   }
 
   /** Without a word to listeners: whether there will be such an event is for the caller to say, by its commit. */

@@ -88,7 +88,7 @@ export interface Events {
   'worker.stopping': { readonly worker: string; readonly running: number }
   'worker.stopped': { readonly worker: string; readonly released: number }
   /** The worker's lease was taken away: it goes on under a new id. */
-  'worker.reborn': { readonly worker: string; readonly before: string; readonly abandoned: number }
+  'worker.reregistered': { readonly worker: string; readonly before: string; readonly abandoned: number }
   /**
    * The event loop stood still, so that neither timeouts nor cancels nor other jobs got their turn. Told when it turns
    * again, by workers on a store whose leases are renewed meanwhile.
@@ -175,6 +175,6 @@ export interface Events {
   'schedule.paused': { readonly schedule: string }
   'schedule.resumed': { readonly schedule: string }
   /** A domain event was published that nobody subscribes to. Not of those in a caller's transaction. */
-  'event.unheard': { readonly event: string; readonly id: string }
+  'event.unsubscribed': { readonly event: string; readonly id: string }
   'listener.failed': { readonly event: string; readonly error: Error }
 }

@@ -299,7 +299,7 @@ describe('the status', () => {
     freeze()
     await world.advance(80_000)
     thaw()
-    await world.until(() => told.of('worker.reborn').length === 1)
+    await world.until(() => told.of('worker.reregistered').length === 1)
     await world.advance(30_000)
     const rows = await other.hf.workers.status()
     expect(rows).toMatchObject([{ name: 'frozen', id: worker.id, processed: 1 }, { name: 'other' }])

@@ -81,7 +81,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   ],
   'worker.stopping': [[{ worker: 'w1', running: 2 }, ['info', 'worker stopping, 2 running']]],
   'worker.stopped': [[{ worker: 'w1', released: 1 }, ['info', 'worker stopped, 1 given back']]],
-  'worker.reborn': [
+  'worker.reregistered': [
     [
       { worker: 'w2', before: 'w1', abandoned: 3 },
       ['warn', 'worker lost its lease and begins anew; 3 leases abandoned'],
@@ -162,7 +162,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   ],
   'schedule.paused': [[{ schedule: 'nightly' }, ['info', 'schedule nightly paused']]],
   'schedule.resumed': [[{ schedule: 'nightly' }, ['info', 'schedule nightly resumed']]],
-  'event.unheard': [[{ event: 'order.paid', id: '1' }, ['info', 'nobody subscribes to order.paid']]],
+  'event.unsubscribed': [[{ event: 'order.paid', id: '1' }, ['info', 'nobody subscribes to order.paid']]],
   'listener.failed': [
     [{ event: 'job.failed', error }, ['error', 'a listener of job.failed failed: connection reset']],
   ],

@@ -92,7 +92,7 @@ const ROWS: Rows = {
   },
   'worker.stopping': { level: 'info', text: ({ running }) => `worker stopping, ${running} running` },
   'worker.stopped': { level: 'info', text: ({ released }) => `worker stopped, ${released} given back` },
-  'worker.reborn': {
+  'worker.reregistered': {
     level: 'warn',
     text: ({ abandoned }) => `worker lost its lease and begins anew; ${abandoned} leases abandoned`,
   },
@@ -153,7 +153,7 @@ const ROWS: Rows = {
   },
   'schedule.paused': { level: 'info', text: ({ schedule }) => `schedule ${schedule} paused` },
   'schedule.resumed': { level: 'info', text: ({ schedule }) => `schedule ${schedule} resumed` },
-  'event.unheard': { level: 'info', text: ({ event }) => `nobody subscribes to ${event}` },
+  'event.unsubscribed': { level: 'info', text: ({ event }) => `nobody subscribes to ${event}` },
   'listener.failed': {
     level: 'error',
     text: ({ event, error }) => `a listener of ${event} failed: ${error.message}`,

@@ -370,7 +370,7 @@ export class Session {
     this.#endPulse()
     this.#parts.onLost(lost)
     const facts = { worker: this.#worker, before: worker, abandoned: lost.size }
-    this.#parts.core.events.emit('worker.reborn', facts)
+    this.#parts.core.events.emit('worker.reregistered', facts)
     this.#bell.ring()
   }
 
