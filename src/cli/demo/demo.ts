@@ -9,7 +9,7 @@ import { demoHoldfast, demoRecipes, type DemoQueue } from './jobs.ts'
 import { Producer } from './producer.ts'
 import { Screen } from './screen.ts'
 import type { Snapshot } from './snapshot.ts'
-import { Tally } from './tally.ts'
+import { DemoStats } from './demo-stats.ts'
 import { plainLine, summary, unfinished, view } from './view.ts'
 
 export interface DemoFlags {
@@ -26,7 +26,7 @@ const DRAIN_MS = 2_000
 
 interface Show {
   readonly hf: Holdfast<DemoQueue, object>
-  readonly tally: Tally
+  readonly stats: DemoStats
   readonly signals: StopSignals
   readonly store: string
   readonly found: number
@@ -45,8 +45,8 @@ export async function demo(flags: DemoFlags, io: Io): Promise<ExitCode> {
   try {
     const producer = new Producer(io, demoRecipes(hf, io), rate)
     const found = unfinished(await hf.queues())
-    const show: Show = { hf, tally: new Tally(io.clock, slots), signals, store, found }
-    show.tally.listenTo(hf)
+    const show: Show = { hf, stats: new DemoStats(io.clock, slots), signals, store, found }
+    show.stats.listenTo(hf)
     const worker = await hf.work({ concurrency: slots, grace: DRAIN_MS })
     producer.start()
     const { seconds } = flags
@@ -122,6 +122,6 @@ async function everyFrame(show: Show, io: Io, frames: Frames, stopped: Promise<v
   }
 }
 
-async function snapshotOf({ hf, tally, signals, store, found }: Show): Promise<Snapshot> {
-  return { store, found, stopping: signals.stopping, queues: await hf.queues(), ...tally.read() }
+async function snapshotOf({ hf, stats, signals, store, found }: Show): Promise<Snapshot> {
+  return { store, found, stopping: signals.stopping, queues: await hf.queues(), ...stats.read() }
 }

@@ -1,6 +1,6 @@
 /** The terminal while the live view is on: a screen of its own, redrawn in place, and given back as it was. */
 import { hasColours, type Output } from '../io.ts'
-import { render, type Line } from './ink.ts'
+import { render, type Line } from './styled-text.ts'
 import type { Size } from './view.ts'
 
 const ESC = '\u001b['

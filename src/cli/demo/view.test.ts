@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { render } from './ink.ts'
+import { render } from './styled-text.ts'
 import type { SlotRow, Snapshot, Trouble } from './snapshot.ts'
 import { plainLine, summary, view, type Size } from './view.ts'
 

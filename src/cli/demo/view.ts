@@ -3,7 +3,7 @@
  * from the start, so that nothing jumps when figures change.
  */
 import { formatDuration } from '../../std/duration.ts'
-import { bar, ink, left, right, sparkline, type Line, type Piece, type Style } from './ink.ts'
+import { bar, styled, left, right, sparkline, type Line, type Piece, type Style } from './styled-text.ts'
 import type { Percentiles, SlotRow, Snapshot, Trouble } from './snapshot.ts'
 
 export interface Size {
@@ -21,13 +21,13 @@ export function view(snapshot: Snapshot, size: Size): Line[] {
   const lines = [
     ...top,
     NOTHING,
-    [ink(' RUNNING', 'dim')],
+    [styled(' RUNNING', 'dim')],
     ...fixed(
       snapshot.slots.map((slot) => slotLine(slot, columns)),
       room.slots,
     ),
     NOTHING,
-    [ink(' RETRIES AND DEAD LETTERS', 'dim')],
+    [styled(' RETRIES AND DEAD LETTERS', 'dim')],
     ...fixed(
       snapshot.troubles.map((trouble) => troubleLine(trouble)),
       room.troubles,
@@ -55,12 +55,12 @@ function fixed(lines: readonly Line[], height: number): Line[] {
 function header({ store, upMs, perSecond, slots }: Snapshot): Line {
   const busy = slots.filter((slot) => slot?.state === 'running').length
   return [
-    ink(' holdfast demo', 'title'),
-    ink(`   ${store} store   up ${clockTime(upMs)}   `),
-    ink(`${perSecond.in.toFixed(1)}/s`, 'bold'),
-    ink(` enqueued   `),
-    ink(`${busy} of ${slots.length}`, 'bold'),
-    ink(' slots busy'),
+    styled(' holdfast demo', 'title'),
+    styled(`   ${store} store   up ${clockTime(upMs)}   `),
+    styled(`${perSecond.in.toFixed(1)}/s`, 'bold'),
+    styled(` enqueued   `),
+    styled(`${busy} of ${slots.length}`, 'bold'),
+    styled(' slots busy'),
   ]
 }
 
@@ -69,13 +69,13 @@ const COUNT_WIDTH = 12
 
 function queueTable({ queues }: Snapshot): Line[] {
   const head = [
-    ink(` ${left('QUEUE', 14)}`, 'dim'),
-    ...COLUMNS.map((name) => ink(right(name, COUNT_WIDTH), 'dim')),
+    styled(` ${left('QUEUE', 14)}`, 'dim'),
+    ...COLUMNS.map((name) => styled(right(name, COUNT_WIDTH), 'dim')),
   ]
   const rows = queues.map(({ queue, counts }): Line => [
-    ink(` ${left(queue, 14)}`),
+    styled(` ${left(queue, 14)}`),
     ...COLUMNS.map((state) =>
-      ink(right(count(counts[state]), COUNT_WIDTH), countStyle(state, counts[state])),
+      styled(right(count(counts[state]), COUNT_WIDTH), countStyle(state, counts[state])),
     ),
   ])
   return [head, ...rows]
@@ -95,13 +95,13 @@ function figures(
   const width = Math.max(8, Math.min(60, columns - 55))
   return [
     [
-      ink(` throughput ${right(perSecond.out.toFixed(1), 6)}/s `),
-      ink(sparkline(completedHistory, width), 'good'),
+      styled(` throughput ${right(perSecond.out.toFixed(1), 6)}/s `),
+      styled(sparkline(completedHistory, width), 'good'),
       ...times('wait', wait),
     ],
     [
-      ink(` failures   ${right((failing * 100).toFixed(1), 6)} % `, failing > 0.1 ? 'warn' : 'plain'),
-      ink(sparkline(failedHistory, width), 'warn'),
+      styled(` failures   ${right((failing * 100).toFixed(1), 6)} % `, failing > 0.1 ? 'warn' : 'plain'),
+      styled(sparkline(failedHistory, width), 'warn'),
       ...times('run', run),
     ],
   ]
@@ -109,46 +109,46 @@ function figures(
 
 function times(label: string, percentiles: Percentiles | null): Piece[] {
   const figure = (ms: number | undefined): Piece =>
-    ink(right(ms === undefined ? '–' : formatDuration(ms), 7), 'bold')
+    styled(right(ms === undefined ? '–' : formatDuration(ms), 7), 'bold')
   return [
-    ink(`   ${left(label, 4)} p50`, 'dim'),
+    styled(`   ${left(label, 4)} p50`, 'dim'),
     figure(percentiles?.p50),
-    ink('  p95', 'dim'),
+    styled('  p95', 'dim'),
     figure(percentiles?.p95),
   ]
 }
 
 const SLOT_MARK: Record<SlotRow['state'], Piece> = {
-  running: ink('▸', 'accent'),
-  completed: ink('✓', 'good'),
-  failed: ink('✖', 'bad'),
-  parked: ink('‖', 'warn'),
-  released: ink('↩', 'warn'),
+  running: styled('▸', 'accent'),
+  completed: styled('✓', 'good'),
+  failed: styled('✖', 'bad'),
+  parked: styled('‖', 'warn'),
+  released: styled('↩', 'warn'),
 }
 
 function slotLine(slot: SlotRow | null, columns: number): Line {
-  if (slot === null) return [ink(' · idle', 'dim')]
+  if (slot === null) return [styled(' · idle', 'dim')]
   const { state, job, id, ms, progress } = slot
   const running = state === 'running'
   // The random end of an id tells two apart; its beginning is only the time.
   const name: Line = [
-    ink(' '),
+    styled(' '),
     SLOT_MARK[state],
-    ink(` ${left(job, 15)}`, running ? 'bold' : 'dim'),
-    ink(` …${id.slice(-6)} `, 'dim'),
+    styled(` ${left(job, 15)}`, running ? 'bold' : 'dim'),
+    styled(` …${id.slice(-6)} `, 'dim'),
   ]
-  const time = ink(right(formatDuration(ms), 8), running ? 'plain' : 'dim')
+  const time = styled(right(formatDuration(ms), 8), running ? 'plain' : 'dim')
   if (progress === null) return [...name, time]
   const share = progress.total === 0 ? 0 : progress.done / progress.total
   const drawn = bar(share, Math.max(10, Math.min(40, columns - 66)))
   return [
     ...name,
     time,
-    ink('  '),
-    ink(drawn.done, running ? 'accent' : 'dim'),
-    ink(drawn.left, 'dim'),
-    ink(right(`${Math.round(share * 100)} %`, 6), running ? 'plain' : 'dim'),
-    ink(`  ${count(progress.done)} of ${count(progress.total)} ${progress.note}`, 'dim'),
+    styled('  '),
+    styled(drawn.done, running ? 'accent' : 'dim'),
+    styled(drawn.left, 'dim'),
+    styled(right(`${Math.round(share * 100)} %`, 6), running ? 'plain' : 'dim'),
+    styled(`  ${count(progress.done)} of ${count(progress.total)} ${progress.note}`, 'dim'),
   ]
 }
 
@@ -156,11 +156,11 @@ function troubleLine(trouble: Trouble): Line {
   const { atMs, job, reason } = trouble
   const [mark, style, fate] = fateOf(trouble)
   return [
-    ink(` ${right(clockTime(atMs), 5)} `, 'dim'),
-    ink(mark, style),
-    ink(` ${left(job, 13)} `, 'bold'),
-    ink(`${fate}: `, style),
-    ink(reason),
+    styled(` ${right(clockTime(atMs), 5)} `, 'dim'),
+    styled(mark, style),
+    styled(` ${left(job, 13)} `, 'bold'),
+    styled(`${fate}: `, style),
+    styled(reason),
   ]
 }
 
@@ -184,8 +184,8 @@ function fateOf({
 
 function footer({ stopping }: Snapshot): Line {
   return stopping
-    ? [ink(' Stopping: running jobs may finish; Ctrl-C again hurries', 'warn')]
-    : [ink(' Ctrl-C stops cleanly', 'dim')]
+    ? [styled(' Stopping: running jobs may finish; Ctrl-C again hurries', 'warn')]
+    : [styled(' Ctrl-C stops cleanly', 'dim')]
 }
 
 /** The same figures on one line, for a pipe. */

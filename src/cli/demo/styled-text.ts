@@ -20,7 +20,7 @@ const SGR: Record<Style, string> = {
   accent: '36',
 }
 
-export function ink(text: string, style: Style = 'plain'): Piece {
+export function styled(text: string, style: Style = 'plain'): Piece {
   return { text, style }
 }
 

@@ -29,7 +29,7 @@ interface Slot {
 
 type Told = Omit<Snapshot, 'store' | 'found' | 'stopping' | 'queues'>
 
-export class Tally {
+export class DemoStats {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #startedMs: number
   readonly #seconds: Second[] = []
