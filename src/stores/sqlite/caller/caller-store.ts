@@ -23,7 +23,7 @@ import { storeMethods } from '../store-methods.ts'
 import { toldTransaction, type SqliteDatabase } from './handle.ts'
 import { install, installNow } from './install.ts'
 import { Library } from './library.ts'
-import { Lookout } from './lookout.ts'
+import { CommitWatcher } from './commit-watcher.ts'
 import { readPrefix } from './prefix.ts'
 import { StepQueue } from '../step-queue.ts'
 import { CallerTransactions } from './transactions.ts'
@@ -71,7 +71,7 @@ export function storeInDatabase(options: InDatabase, world: InDatabaseWorld = {}
 interface Opened {
   readonly database: Database
   readonly queue: StepQueue
-  readonly lookout: Lookout
+  readonly watcher: CommitWatcher
 }
 
 class CallerStore {
@@ -113,11 +113,11 @@ class CallerStore {
   }
 
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
-    const { lookout } = await this.#opened()
+    const { watcher } = await this.#opened()
     const remove = this.#listeners.add(listener)
-    lookout.start()
+    watcher.start()
     return async () => {
-      if (remove()) lookout.stop()
+      if (remove()) watcher.stop()
     }
   }
 
@@ -132,8 +132,8 @@ class CallerStore {
     await this.transactions.idle()
     await this.#installing?.catch(() => undefined)
     if (opened === undefined) return
-    const { database, queue, lookout } = opened
-    lookout.stop()
+    const { database, queue, watcher } = opened
+    watcher.stop()
     await queue.idle()
     database.close()
   }
@@ -161,8 +161,8 @@ class CallerStore {
         lockHolder: () => this.#lockHolder(),
       })
       const queue = new StepQueue(runner, (hints) => this.#tell(hints))
-      const lookout = new Lookout(engine.db, async () => this.#tell(await this.call('news')))
-      return { database, queue, lookout }
+      const watcher = new CommitWatcher(engine.db, async () => this.#tell(await this.call('news')))
+      return { database, queue, watcher }
     } catch (error) {
       database.close()
       throw error

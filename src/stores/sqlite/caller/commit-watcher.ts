@@ -8,7 +8,7 @@ import type { Db } from '../engine/db.ts'
 /** Reading the number of the last commit takes a few microseconds. */
 const LOOK_MS = 100
 
-export class Lookout {
+export class CommitWatcher {
   readonly #db: Db
   readonly #onNews: () => Promise<void>
   #version: number | undefined
