@@ -24,7 +24,7 @@ export class WakeUps {
   readonly #parts: LineParts
   readonly #channel: string
   readonly #listeners = new Set<Listener>()
-  #session: Session | undefined
+  #subscription: Subscription | undefined
   #closed = false
 
   constructor(parts: LineParts, channel: string) {
@@ -37,13 +37,13 @@ export class WakeUps {
     // A function of its own, so that one that subscribes twice is told twice and can stop each.
     const mine: Listener = (hint) => listener(hint)
     this.#listeners.add(mine)
-    const session = (this.#session ??= new Session(this.#parts, this.#channel, (text) => this.#hear(text)))
+    const subscription = (this.#subscription ??= new Subscription(this.#parts, this.#channel, (text) => this.#hear(text)))
     try {
-      await session.started
+      await subscription.started
     } catch (error) {
       this.#listeners.delete(mine)
-      if (this.#session === session) this.#session = undefined
-      await session.stop()
+      if (this.#subscription === subscription) this.#subscription = undefined
+      await subscription.stop()
       throw this.#closed ? closed() : explain(error)
     }
     return () => this.#leave(mine)
@@ -61,9 +61,9 @@ export class WakeUps {
   }
 
   async #end(): Promise<void> {
-    const session = this.#session
-    this.#session = undefined
-    await session?.stop()
+    const subscription = this.#subscription
+    this.#subscription = undefined
+    await subscription?.stop()
   }
 
   #hear(text: string): void {
@@ -96,7 +96,7 @@ function hintOf(text: string): WakeUp | null {
 }
 
 /** From the first listener to the last: subscribed, or about to be again. */
-class Session {
+class Subscription {
   /** Settles with the first attempt. */
   readonly started: Promise<void>
   readonly #line: Line
