@@ -37,7 +37,9 @@ export class WakeUps {
     // A function of its own, so that one that subscribes twice is told twice and can stop each.
     const mine: Listener = (hint) => listener(hint)
     this.#listeners.add(mine)
-    const subscription = (this.#subscription ??= new Subscription(this.#parts, this.#channel, (text) => this.#hear(text)))
+    const subscription = (this.#subscription ??= new Subscription(this.#parts, this.#channel, (text) =>
+      this.#hear(text),
+    ))
     try {
       await subscription.started
     } catch (error) {

@@ -15,19 +15,19 @@ import { Permits } from '../permits.ts'
 import { cancelRunning } from './cancel.ts'
 import { cut, unreachable } from './driver.ts'
 import type { Connector, OwnClient } from './driver.ts'
-import { Session } from './session.ts'
+import { PgConnection } from './connection.ts'
 
-/** Where sessions come from and go back to. */
-export interface Sessions {
+/** Where connections come from and go back to. */
+export interface ConnectionPool {
   /** Waits for a free one, this long at most if told. */
-  take(waitMs?: number): Promise<Session>
-  give(session: Session): void
+  take(waitMs?: number): Promise<PgConnection>
+  give(connection: PgConnection): void
   /** Waits a moment for those in use, then cuts them off. */
   close(): Promise<void>
 }
 
 interface Idle {
-  readonly session: Session<OwnClient>
+  readonly connection: PgConnection<OwnClient>
   readonly sinceMs: number
   /** It is not idle any more. */
   readonly cancel: () => void
@@ -68,11 +68,11 @@ const LIFETIME_MS = 30 * 60_000
 /** How long what is under way at a close may take to end. */
 export const CLOSE_GRACE_MS = 2_000
 
-export class OwnPool implements Sessions {
+export class OwnPool implements ConnectionPool {
   readonly #parts: PoolParts
   readonly #permits: Permits
-  readonly #used = new Map<Session<OwnClient>, Place>()
-  readonly #retireAtMs = new WeakMap<Session, number>()
+  readonly #used = new Map<PgConnection<OwnClient>, Place>()
+  readonly #retireAtMs = new WeakMap<PgConnection, number>()
   /** What is being ended, by us or by the server on our request. */
   readonly #ending = new Set<Promise<void>>()
   readonly #closing = new AbortController()
@@ -88,7 +88,7 @@ export class OwnPool implements Sessions {
     setMaxListeners(0, this.#closing.signal)
   }
 
-  async take(waitMs = this.#parts.waitMs): Promise<Session> {
+  async take(waitMs = this.#parts.waitMs): Promise<PgConnection> {
     if (this.#closing.signal.aborted) throw closed()
     await this.#permits.take(waitMs, () => poolFull({ ...this.#parts, waitMs }))
     const place = this.#occupy()
@@ -96,24 +96,24 @@ export class OwnPool implements Sessions {
     // A close waits for it, too.
     this.#track(obtained.then(nothing, nothing))
     try {
-      const session = await obtained
-      this.#used.set(session, place)
-      session.client.ref()
-      return session
+      const connection = await obtained
+      this.#used.set(connection, place)
+      connection.client.ref()
+      return connection
     } catch (error) {
       this.#leave(place)
       throw error
     }
   }
 
-  give(given: Session): void {
-    const session = given as Session<OwnClient>
-    const place = this.#used.get(session)
-    if (place === undefined) throw new Error('a session was given back twice')
-    this.#used.delete(session)
-    if (!session.reusable) session.destroy(session.broken ?? new Error('left in a transaction'))
-    else if (this.#closing.signal.aborted || this.#isOld(session) || place.lent) this.#end(session)
-    else this.#rest(session)
+  give(given: PgConnection): void {
+    const connection = given as PgConnection<OwnClient>
+    const place = this.#used.get(connection)
+    if (place === undefined) throw new Error('a connection was released twice')
+    this.#used.delete(connection)
+    if (!connection.reusable) connection.destroy(connection.broken ?? new Error('left in a transaction'))
+    else if (this.#closing.signal.aborted || this.#isOld(connection) || place.lent) this.#end(connection)
+    else this.#rest(connection)
     if (this.#used.size === 0) this.#onIdle()
     this.#leave(place)
   }
@@ -125,20 +125,20 @@ export class OwnPool implements Sessions {
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
       await withDeadline(this.#parts.clock, CLOSE_GRACE_MS, idle, closed).catch(nothing)
-      for (const session of this.#used.keys()) session.destroy(closed())
+      for (const connection of this.#used.keys()) connection.destroy(closed())
     }
     // Each is bounded; ending may begin others.
     while (this.#ending.size > 0) await Promise.all(this.#ending)
   }
 
-  async #obtain(): Promise<Session<OwnClient>> {
-    const session = (await this.#takeIdle()) ?? (await this.#connect())
+  async #obtain(): Promise<PgConnection<OwnClient>> {
+    const connection = (await this.#takeIdle()) ?? (await this.#connect())
     if (this.#closing.signal.aborted) {
       // It came too late.
-      session.destroy(closed())
+      connection.destroy(closed())
       throw closed()
     }
-    return session
+    return connection
   }
 
   #occupy(): Place {
@@ -172,70 +172,71 @@ export class OwnPool implements Sessions {
   }
 
   /** The one that was used last: the others may stand idle until they are replaced. */
-  async #takeIdle(): Promise<Session<OwnClient> | undefined> {
+  async #takeIdle(): Promise<PgConnection<OwnClient> | undefined> {
     const { clock } = this.#parts
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      const { session, sinceMs } = idle
+      const { connection, sinceMs } = idle
       idle.cancel()
-      if (session.broken !== undefined) session.destroy(session.broken)
-      else if (this.#isOld(session)) this.#end(session)
-      else if (clock.monotonicMs() - sinceMs < TRUSTED_IDLE_MS || (await this.#answers(session)))
-        return session
+      if (connection.broken !== undefined) connection.destroy(connection.broken)
+      else if (this.#isOld(connection)) this.#end(connection)
+      else if (clock.monotonicMs() - sinceMs < TRUSTED_IDLE_MS || (await this.#answers(connection)))
+        return connection
     }
     return undefined
   }
 
-  async #answers(session: Session<OwnClient>): Promise<boolean> {
+  async #answers(connection: PgConnection<OwnClient>): Promise<boolean> {
     try {
-      await session.run({ text: 'select 1' }, CHECK_MS)
+      await connection.run({ text: 'select 1' }, CHECK_MS)
       return true
     } catch (error) {
-      session.destroy(error instanceof Error ? error : new Error('no answer'))
+      connection.destroy(error instanceof Error ? error : new Error('no answer'))
       // The others stood idle for as long or longer: asking them, too, would take as much time again.
       this.#endIdle()
       return false
     }
   }
 
-  async #connect(): Promise<Session<OwnClient>> {
+  async #connect(): Promise<PgConnection<OwnClient>> {
     const { connector, clock, random } = this.#parts
     const client = await connector.connect(this.#closing.signal)
-    const session = new Session(client, clock, (busy) => {
+    const connection = new PgConnection(client, clock, (busy) => {
       this.#suspectIdle()
       if (busy) this.#track(cancelRunning(clock, client))
       cut(client)
     })
     // Not all at once, as they were made.
-    this.#retireAtMs.set(session, clock.monotonicMs() + LIFETIME_MS * (0.9 + random.float() / 10))
-    return session
+    this.#retireAtMs.set(connection, clock.monotonicMs() + LIFETIME_MS * (0.9 + random.float() / 10))
+    return connection
   }
 
-  #rest(session: Session<OwnClient>): void {
+  #rest(connection: PgConnection<OwnClient>): void {
     // Idle connections keep no process alive.
-    session.client.unref()
+    connection.client.unref()
     const { clock, use } = this.#parts
-    const cancel = use === 'commits' ? clock.after(IDLE_COMMIT_MS, () => this.#endUnused(session)) : nothing
-    this.#idle.push({ session, sinceMs: clock.monotonicMs(), cancel })
+    const cancel =
+      use === 'commits' ? clock.after(IDLE_COMMIT_MS, () => this.#endUnused(connection)) : nothing
+    this.#idle.push({ connection, sinceMs: clock.monotonicMs(), cancel })
   }
 
-  #endUnused(session: Session<OwnClient>): void {
-    this.#idle = this.#idle.filter((idle) => idle.session !== session)
-    this.#end(session)
+  #endUnused(connection: PgConnection<OwnClient>): void {
+    this.#idle = this.#idle.filter((idle) => idle.connection !== connection)
+    this.#end(connection)
   }
 
   #endIdle(): void {
-    for (const { session, cancel } of this.#idle.splice(0)) {
+    for (const { connection, cancel } of this.#idle.splice(0)) {
       cancel()
-      this.#end(session)
+      this.#end(connection)
     }
   }
 
-  #isOld(session: Session<OwnClient>): boolean {
-    return this.#parts.clock.monotonicMs() >= (this.#retireAtMs.get(session) ?? Infinity)
+  #isOld(connection: PgConnection<OwnClient>): boolean {
+    return this.#parts.clock.monotonicMs() >= (this.#retireAtMs.get(connection) ?? Infinity)
   }
 
-  #end(session: Session<OwnClient>): void {
-    this.#track(this.#parts.connector.end(session.client))
+  #end(connection: PgConnection<OwnClient>): void {
+    this.#track(this.#parts.connector.end(connection.client))
   }
 
   #track(ending: Promise<void>): void {

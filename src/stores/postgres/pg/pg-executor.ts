@@ -11,16 +11,16 @@ import { retryWhile } from '../conflicts.ts'
 import { explain, isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
 import { Connector, loadPg, resultTypes } from './driver.ts'
 import type { PgModule } from './driver.ts'
-import { LentSessions } from './lent-pool.ts'
+import { LentConnections } from './lent-pool.ts'
 import { Listener, type Listening } from './listener.ts'
 import { readPgOptions } from './options.ts'
 import type { PgExecutorOptions, PgSettings } from './options.ts'
 import { OwnPool, closed } from './own-pool.ts'
-import type { PoolUse, Sessions } from './own-pool.ts'
+import type { PoolUse, ConnectionPool } from './own-pool.ts'
 import { Preparing } from './preparing.ts'
 import { askServer, checkServer } from './server.ts'
 import type { ServerFacts, ServerState } from './server.ts'
-import type { Session } from './session.ts'
+import type { PgConnection } from './connection.ts'
 import type { Queryable, SqlValue, Statement } from './statement.ts'
 import { rethrow, transact, type Transaction } from './transaction.ts'
 import { lentWire, ownWire, type Lender, type Wire, type WireTells } from './wire.ts'
@@ -57,9 +57,9 @@ export class PgExecutor implements Queryable {
   readonly #settings: PgSettings
   readonly #parts: PgParts
   readonly #preparing: Preparing
-  readonly #sessions: Sessions
+  readonly #pool: ConnectionPool
   /** For handlers' transactions: they may take all of these, and none of the others. */
-  readonly #commitSessions: Sessions
+  readonly #commitPool: ConnectionPool
   /** Null where there is no way to a connection of our own. */
   readonly #listener: Listener | null
   #opening: Promise<ServerFacts> | undefined
@@ -78,15 +78,15 @@ export class PgExecutor implements Queryable {
     this.#preparing = new Preparing(settings.prepare, onNotice)
     const connector =
       connectionString === null ? null : new Connector(load, { connectionString, applicationName }, clock)
-    const sessionsFor = (use: PoolUse): Sessions => {
+    const poolFor = (use: PoolUse): ConnectionPool => {
       const most = use === 'commits' ? settings.commitConnections : settings.connections
       const limits = { use, most, waitMs: settings.queryTimeoutMs }
-      if (pool !== null) return new LentSessions(pool, clock, limits)
+      if (pool !== null) return new LentConnections(pool, clock, limits)
       if (connector === null) throw new TypeError('neither a connection string nor a pool')
       return new OwnPool({ connector, clock, random, ...limits })
     }
-    this.#sessions = sessionsFor('statements')
-    this.#commitSessions = sessionsFor('commits')
+    this.#pool = poolFor('statements')
+    this.#commitPool = poolFor('commits')
     this.#listener =
       connector === null
         ? null
@@ -113,8 +113,8 @@ export class PgExecutor implements Queryable {
 
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
     if (!this.#isReadCommitted) return this.transaction((tx) => tx.query<Row>(statement, values))
-    const run = (session: Session): Promise<Row[]> => this.#run<Row>(session, statement, values)
-    return this.#retried(() => withSession(this.#sessions, run, this.#timeoutMs(statement))).catch(rethrow)
+    const run = (connection: PgConnection): Promise<Row[]> => this.#run<Row>(connection, statement, values)
+    return this.#retried(() => withConnection(this.#pool, run, this.#timeoutMs(statement))).catch(rethrow)
   }
 
   /**
@@ -140,10 +140,10 @@ export class PgExecutor implements Queryable {
   }
 
   #transact<T>(work: (tx: Transaction) => Promise<T>, { ofHandler = false }: TransactionOptions): Promise<T> {
-    const run = (session: Session): Promise<T> =>
+    const run = (connection: PgConnection): Promise<T> =>
       transact(
         {
-          session,
+          connection,
           timeoutMs: this.#settings.queryTimeoutMs,
           scriptTimeoutMs: this.#scriptTimeoutMs,
           run: (...call) => this.#run(...call),
@@ -151,17 +151,17 @@ export class PgExecutor implements Queryable {
         },
         work,
       )
-    const sessions = ofHandler ? this.#commitSessions : this.#sessions
-    return this.#retried(() => withSession(sessions, run))
+    const pool = ofHandler ? this.#commitPool : this.#pool
+    return this.#retried(() => withConnection(pool, run))
   }
 
   async script(sql: string): Promise<void> {
-    await withSession(this.#sessions, async (session) => {
+    await withConnection(this.#pool, async (connection) => {
       try {
-        await session.run({ text: sql }, this.#scriptTimeoutMs)
+        await connection.run({ text: sql }, this.#scriptTimeoutMs)
       } catch (error) {
-        // It may have begun a transaction, or changed a setting of the session.
-        session.destroy(error instanceof Error ? error : new Error('the script failed'))
+        // It may have begun a transaction, or changed a setting of the connection.
+        connection.destroy(error instanceof Error ? error : new Error('the script failed'))
         throw error
       }
     }).catch(rethrow)
@@ -187,8 +187,8 @@ export class PgExecutor implements Queryable {
   close(): Promise<void> {
     this.#closing ??= Promise.all([
       this.#listener?.close(),
-      this.#sessions.close(),
-      this.#commitSessions.close(),
+      this.#pool.close(),
+      this.#commitPool.close(),
     ]).then(() => undefined)
     return this.#closing
   }
@@ -234,7 +234,11 @@ export class PgExecutor implements Queryable {
     return retryWhile(this.#parts, this.#isWorthRetrying, work)
   }
 
-  async #run<Row>(session: Session, statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
+  async #run<Row>(
+    connection: PgConnection,
+    statement: Statement,
+    values: readonly SqlValue[],
+  ): Promise<Row[]> {
     const name = this.#preparing.nameOf(statement)
     const query = {
       text: statement.text,
@@ -243,7 +247,7 @@ export class PgExecutor implements Queryable {
       ...(name === undefined ? {} : { name }),
     }
     try {
-      const { rows } = await session.run(query, this.#timeoutMs(statement))
+      const { rows } = await connection.run(query, this.#timeoutMs(statement))
       return rows as Row[]
     } catch (error) {
       if (isReplaced(error) && error instanceof Error) this.#interrupted.add(error)
@@ -256,15 +260,15 @@ export class PgExecutor implements Queryable {
   }
 }
 
-async function withSession<T>(
-  sessions: Sessions,
-  work: (session: Session) => Promise<T>,
+async function withConnection<T>(
+  pool: ConnectionPool,
+  work: (connection: PgConnection) => Promise<T>,
   waitMs?: number,
 ): Promise<T> {
-  const session = await sessions.take(waitMs)
+  const connection = await pool.take(waitMs)
   try {
-    return await work(session)
+    return await work(connection)
   } finally {
-    sessions.give(session)
+    pool.give(connection)
   }
 }

@@ -8,7 +8,7 @@ import { HoldfastError, type ErrorCode } from '../../../errors.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { cut, unreachable, type Connector, type PgNotice } from './driver.ts'
-import { Session } from './session.ts'
+import { PgConnection } from './connection.ts'
 
 export interface Wire {
   readonly isOwn: boolean
@@ -66,16 +66,16 @@ export async function ownWire(
   stop: AbortSignal,
 ): Promise<Wire> {
   const client = await connector.connect(stop)
-  const session = new Session(client, clock, () => cut(client))
+  const connection = new PgConnection(client, clock, () => cut(client))
   client.on('notification', onNotice)
   return {
     isOwn: true,
     gone: new Promise((resolve) => client.on('end', resolve)),
     run: async (text) => {
-      await session.run({ text }, ANSWER_MS)
+      await connection.run({ text }, ANSWER_MS)
     },
     end: () => connector.end(client),
-    cut: (reason) => session.destroy(reason),
+    cut: (reason) => connection.destroy(reason),
   }
 }
 

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError } from '../../../errors.ts'
 import { asError } from '../../../std/clock.ts'
 import type { OwnClient, PgNotice } from '../pg/driver.ts'
-import type { Session } from '../pg/session.ts'
+import type { PgConnection } from '../pg/connection.ts'
 import { explain } from '../server-errors.ts'
 import { ANSWER_MS, type FromLender, type ToLender } from '../pg/wire.ts'
 
@@ -12,7 +12,7 @@ const MOST_HELD = 1_000
 
 export class Loan {
   readonly #port: MessagePort
-  #session: Session<OwnClient> | undefined
+  #connection: PgConnection<OwnClient> | undefined
   #held: PgNotice[] = []
   #missed = false
   /** Notices are under way to the main thread, which has not said yet that it has read them. */
@@ -29,12 +29,12 @@ export class Loan {
     this.#post({ type: 'hello' })
   }
 
-  async serve(session: Session<OwnClient>): Promise<void> {
+  async serve(connection: PgConnection<OwnClient>): Promise<void> {
     if (this.#ended) return
-    this.#session = session
+    this.#connection = connection
     try {
       // What a loan before this one left behind.
-      await session.run({ text: 'unlisten *' }, ANSWER_MS)
+      await connection.run({ text: 'unlisten *' }, ANSWER_MS)
       this.#post({ type: 'open' })
     } catch (error) {
       this.fail(error)
@@ -49,8 +49,8 @@ export class Loan {
     this.end()
   }
 
-  hear(session: Session<OwnClient>, { channel, payload }: PgNotice): void {
-    if (session !== this.#session) return
+  hear(connection: PgConnection<OwnClient>, { channel, payload }: PgNotice): void {
+    if (connection !== this.#connection) return
     this.#held.push({ channel, payload })
     if (this.#held.length > MOST_HELD) {
       this.#held = []
@@ -59,8 +59,8 @@ export class Loan {
     this.#send()
   }
 
-  lost(session: Session<OwnClient>): void {
-    if (session === this.#session) this.end()
+  lost(connection: PgConnection<OwnClient>): void {
+    if (connection === this.#connection) this.end()
   }
 
   /** For good; what was listened to is left to the next loan. */
@@ -73,11 +73,11 @@ export class Loan {
   #close(): void {
     if (this.#ended) return
     this.#ended = true
-    this.#session?.run({ text: 'unlisten *' }, ANSWER_MS).catch(() => undefined)
+    this.#connection?.run({ text: 'unlisten *' }, ANSWER_MS).catch(() => undefined)
   }
 
   async #run(id: number, text: string): Promise<void> {
-    const error = await this.#session?.run({ text }, ANSWER_MS).then(
+    const error = await this.#connection?.run({ text }, ANSWER_MS).then(
       () => null,
       (thrown: unknown) => asError(thrown).message,
     )

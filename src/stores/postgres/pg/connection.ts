@@ -1,7 +1,7 @@
 /**
  * One connection in use: one statement at a time, each with a deadline. What is not answered in time takes its
  * connection with it, since nobody knows whose answer would come next; so does whatever ends a connection on the
- * server's side. A session that is not usable any more says so, and is never used again.
+ * server's side. A connection that is not usable any more says so, and is never used again.
  */
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
@@ -10,7 +10,7 @@ import { endsConnection } from '../server-errors.ts'
 import { unreachable } from './driver.ts'
 import type { PgClient, PgQuery, PgResult } from './driver.ts'
 
-export class Session<Client extends PgClient = PgClient> {
+export class PgConnection<Client extends PgClient = PgClient> {
   readonly client: Client
   readonly #clock: Clock
   readonly #drop: (busy: boolean) => void
