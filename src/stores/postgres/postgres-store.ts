@@ -51,7 +51,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   }
   const pulses = new Pulses({ thread: postgresThread(url ?? null, names), clock: systemClock, onNotice })
   const source = pool === undefined ? { connectionString: url ?? '' } : { pool, connectionString: url }
-  const executor = pgExecutor({ ...settings, ...source }, { lender: pulses })
+  const executor = pgExecutor({ ...settings, ...source }, { thread: pulses })
   const store = sqlStore({
     executor,
     names,

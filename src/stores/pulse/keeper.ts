@@ -17,9 +17,9 @@ import { PulseMemory } from './pulse-memory.ts'
 export interface PulseLink {
   /** False where the store does not know the worker. Rejects well within the lease where there is no answer. */
   renew(worker: string, leaseMs: number): Promise<boolean>
-  /** Lends its connection to the main thread, which uses it through this port until either side closes that. */
-  lend?(port: MessagePort): void
-  /** What is renewed or lent later connects anew. */
+  /** Runs LISTEN for the main thread on its connection, through this port, until either side closes the port. */
+  listen?(port: MessagePort): void
+  /** A later renewal or `listen` connects again. */
   close(): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export type ToPulseThread =
       readonly buffer: SharedArrayBuffer
     }
   | { readonly type: 'drop'; readonly key: number }
-  | { readonly type: 'lend'; readonly port: MessagePort }
+  | { readonly type: 'listen'; readonly port: MessagePort }
   | { readonly type: 'close' }
 
 export type FromPulseThread =
@@ -48,13 +48,13 @@ const FIRST_BACKOFF_MS = 100
 /** To be called once for each port, in the thread. */
 export function keepPulses(link: PulseLink, port: MessagePort | null = parentPort): void {
   const kept = new Map<number, AbortController>()
-  const lent = new Set<MessagePort>()
+  const ports = new Set<MessagePort>()
   const drop = (key: number): void => {
     kept.get(key)?.abort()
     kept.delete(key)
   }
   const closeIfUnused = (): void => {
-    if (kept.size === 0 && lent.size === 0) void link.close()
+    if (kept.size === 0 && ports.size === 0) void link.close()
   }
   const tell = (message: FromPulseThread): void => port?.postMessage(message)
   port?.on('message', (message: ToPulseThread) => {
@@ -69,20 +69,20 @@ export function keepPulses(link: PulseLink, port: MessagePort | null = parentPor
         drop(message.key)
         closeIfUnused()
         break
-      case 'lend': {
-        const loan = message.port
-        lent.add(loan)
-        loan.on('close', () => {
-          lent.delete(loan)
+      case 'listen': {
+        const listenPort = message.port
+        ports.add(listenPort)
+        listenPort.on('close', () => {
+          ports.delete(listenPort)
           closeIfUnused()
         })
-        if (link.lend === undefined) loan.close()
-        else link.lend(loan)
+        if (link.listen === undefined) listenPort.close()
+        else link.listen(listenPort)
         break
       }
       case 'close':
         for (const key of kept.keys()) drop(key)
-        for (const loan of lent) loan.close()
+        for (const listenPort of ports) listenPort.close()
         // Nothing is left then that would keep the thread.
         void link.close().then(() => port?.close())
         break

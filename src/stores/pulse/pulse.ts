@@ -90,10 +90,10 @@ export class Pulses {
   }
 
   /** A port to the connection of the thread, which is not made for this; null while there is no thread. */
-  borrow(): MessagePort | null {
+  openPort(): MessagePort | null {
     if (this.#thread === undefined || this.#closed) return null
     const { port1, port2 } = new MessageChannel()
-    this.#thread.postMessage({ type: 'lend', port: port2 } satisfies ToPulseThread, [port2])
+    this.#thread.postMessage({ type: 'listen', port: port2 } satisfies ToPulseThread, [port2])
     return port1
   }
 

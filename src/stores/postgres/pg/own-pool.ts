@@ -1,9 +1,9 @@
 /**
- * A few connections of our own. Whoever takes one gets one that works: those that stood idle are asked first, those that
- * are old are replaced, and waiting for a free one has an end.
+ * A few connections of our own. take() returns one that works: idle ones are checked first, old ones are replaced, and
+ * waiting for a free one has a timeout.
  *
- * A statement may take half a minute, but one whose connection is dead takes as long to fail, and a worker should be back
- * sooner than that. So what is not done after a moment goes on, but gives its place to somebody else.
+ * A statement may take half a minute, and one on a dead connection takes as long to fail; a worker should recover sooner.
+ * So a statement that is not done after a moment keeps running, but yields its place in the pool.
  */
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../../../errors.ts'
@@ -19,7 +19,7 @@ import { PgConnection } from './connection.ts'
 
 /** Where connections come from and go back to. */
 export interface ConnectionPool {
-  /** Waits for a free one, this long at most if told. */
+  /** Waits for a free one, at most `waitMs`. */
   take(waitMs?: number): Promise<PgConnection>
   give(connection: PgConnection): void
   /** Waits a moment for those in use, then cuts them off. */
@@ -29,7 +29,7 @@ export interface ConnectionPool {
 interface Idle {
   readonly connection: PgConnection<OwnClient>
   readonly sinceMs: number
-  /** It is not idle any more. */
+  /** Cancels the timer that ends it. */
   readonly cancel: () => void
 }
 
@@ -50,22 +50,22 @@ export interface PoolParts extends PoolLimits {
   readonly random: Random
 }
 
-/** One of the places that connections take up, from when it is made or taken until it is given back. */
+/** A connection's place in the pool, from when it is opened or taken until it is released. */
 interface Place {
-  /** It counts no more: somebody else has it. */
-  lent: boolean
+  /** It no longer counts: another connection may use it. */
+  yielded: boolean
   cancel: () => void
 }
 
-/** Beyond this, somebody on the way may have forgotten the connection. */
+/** After this long, a firewall or proxy may have dropped the connection. */
 const TRUSTED_IDLE_MS = 30_000
 const CHECK_MS = 1_000
-/** What takes longer may be dead: it keeps its place from nobody else. */
-const LEND_AFTER_MS = 2_000
-/** Long enough for the next job that commits; those that nobody needs any more are somebody else's on the server. */
+/** A statement that takes longer may be on a dead connection: it stops counting against the pool. */
+const YIELD_AFTER_MS = 2_000
+/** Long enough for the next job that commits; unused ones free a connection on the server. */
 const IDLE_COMMIT_MS = 5_000
 const LIFETIME_MS = 30 * 60_000
-/** How long what is under way at a close may take to end. */
+/** How long statements in progress may take to finish at a close. */
 export const CLOSE_GRACE_MS = 2_000
 
 export class OwnPool implements ConnectionPool {
@@ -77,8 +77,8 @@ export class OwnPool implements ConnectionPool {
   readonly #ending = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   #idle: Idle[] = []
-  /** How many there are beyond the number that was asked for; never more than that once again. */
-  #lent = 0
+  /** Number of connections beyond the configured number, and at most as many again. */
+  #yielded = 0
   #onIdle = nothing
 
   constructor(parts: PoolParts) {
@@ -112,7 +112,7 @@ export class OwnPool implements ConnectionPool {
     if (place === undefined) throw new Error('a connection was released twice')
     this.#used.delete(connection)
     if (!connection.reusable) connection.destroy(connection.broken ?? new Error('left in a transaction'))
-    else if (this.#closing.signal.aborted || this.#isOld(connection) || place.lent) this.#end(connection)
+    else if (this.#closing.signal.aborted || this.#isOld(connection) || place.yielded) this.#end(connection)
     else this.#rest(connection)
     if (this.#used.size === 0) this.#onIdle()
     this.#leave(place)
@@ -142,31 +142,31 @@ export class OwnPool implements ConnectionPool {
   }
 
   #occupy(): Place {
-    const place: Place = { lent: false, cancel: nothing }
+    const place: Place = { yielded: false, cancel: nothing }
     // A handler's transaction takes what it takes, and their number is what the user allowed.
     if (this.#parts.use === 'commits') return place
-    const lend = (): void => {
-      if (this.#lent < this.#parts.most) this.#lend(place)
-      else place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
+    const yieldPlace = (): void => {
+      if (this.#yielded < this.#parts.most) this.#yieldPlace(place)
+      else place.cancel = this.#parts.clock.after(YIELD_AFTER_MS, yieldPlace)
     }
-    place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
+    place.cancel = this.#parts.clock.after(YIELD_AFTER_MS, yieldPlace)
     return place
   }
 
-  #lend(place: Place): void {
-    place.lent = true
-    this.#lent++
+  #yieldPlace(place: Place): void {
+    place.yielded = true
+    this.#yielded++
     this.#suspectIdle()
     this.#permits.give()
   }
 
   #leave(place: Place): void {
     place.cancel()
-    if (place.lent) this.#lent--
+    if (place.yielded) this.#yielded--
     else this.#permits.give()
   }
 
-  /** Where one is lost or does not answer, the others may be lost as well: whoever takes them next asks first. */
+  /** If one is lost or does not answer, the others may be lost as well: the next take() checks them first. */
   #suspectIdle(): void {
     this.#idle = this.#idle.map((idle) => ({ ...idle, sinceMs: -Infinity }))
   }

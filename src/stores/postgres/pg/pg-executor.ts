@@ -23,14 +23,14 @@ import type { ServerFacts, ServerState } from './server.ts'
 import type { PgConnection } from './connection.ts'
 import type { Queryable, SqlValue, Statement } from './statement.ts'
 import { rethrow, transact, type Transaction } from './transaction.ts'
-import { lentWire, ownWire, type Lender, type Wire, type WireTells } from './wire.ts'
+import { threadWire, ownWire, type ListenThread, type Wire, type WireTells } from './wire.ts'
 
 export interface PgParts {
   readonly clock: Clock
   readonly random: Random
   readonly load: () => Promise<PgModule>
-  /** Whose connection to listen on. @default nobody's: one of our own */
-  readonly lender: Lender | null
+  /** The thread on whose connection to listen. @default null: a connection of our own */
+  readonly thread: ListenThread | null
 }
 
 export interface TransactionOptions {
@@ -49,7 +49,7 @@ export function pgExecutor(options: PgExecutorOptions, parts: Partial<PgParts> =
     clock: parts.clock ?? systemClock,
     random: parts.random ?? systemRandom,
     load: parts.load ?? loadPg,
-    lender: parts.lender ?? null,
+    thread: parts.thread ?? null,
   })
 }
 
@@ -71,7 +71,7 @@ export class PgExecutor implements Queryable {
   #isReadCommitted = true
 
   constructor(settings: PgSettings, parts: PgParts) {
-    const { clock, random, load, lender } = parts
+    const { clock, random, load, thread } = parts
     const { connectionString, pool, applicationName, onNotice } = settings
     this.#settings = settings
     this.#parts = parts
@@ -97,7 +97,7 @@ export class PgExecutor implements Queryable {
             onNotice,
             notify: (...notice) => this.#notify(...notice),
           })
-    if (lender !== null) lender.onThread = () => this.#listener?.moveToThread()
+    if (thread !== null) thread.onThread = () => this.#listener?.moveToThread()
   }
 
   /** Connects, and tells what it found. Safe to call again. Rejects where the database cannot be used. */
@@ -217,10 +217,10 @@ export class PgExecutor implements Queryable {
   }
 
   async #openWire(connector: Connector, tells: WireTells, stop: AbortSignal): Promise<Wire> {
-    const { clock, lender } = this.#parts
-    const port = lender?.borrow() ?? null
-    const lent = port === null ? null : await lentWire(port, clock, tells, stop)
-    return lent ?? ownWire(connector, clock, tells, stop)
+    const { clock, thread } = this.#parts
+    const port = thread?.openPort() ?? null
+    const shared = port === null ? null : await threadWire(port, clock, tells, stop)
+    return shared ?? ownWire(connector, clock, tells, stop)
   }
 
   readonly #isWorthRetrying = (error: unknown): boolean =>

@@ -1,6 +1,6 @@
 /**
- * The heartbeat thread's one connection to PostgreSQL: it renews leases, and the main thread borrows it to listen
- * (`loan.ts`).
+ * The heartbeat thread's one connection to PostgreSQL: it renews leases, and runs LISTEN for the main thread
+ * (`listen-service.ts`).
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { Clock } from '../../../std/clock.ts'
@@ -11,7 +11,7 @@ import { Connector, cut, loadPg, unreachable, type OwnClient } from '../pg/drive
 import { PgConnection } from '../pg/connection.ts'
 import { explain } from '../server-errors.ts'
 import type { PulseLink } from '../../pulse/keeper.ts'
-import { Loan } from './loan.ts'
+import { ListenService } from './listen-service.ts'
 
 export interface PostgresPulse {
   readonly connectionString: string
@@ -19,8 +19,8 @@ export interface PostgresPulse {
   readonly renew: string
 }
 
-/** How long the connection for a loan may take. */
-const LOAN_MS = 5_000
+/** How long connecting for LISTEN may take. */
+const CONNECT_MS = 5_000
 
 export class PostgresPulseLink implements PulseLink {
   readonly #connector: Connector
@@ -28,8 +28,8 @@ export class PostgresPulseLink implements PulseLink {
   readonly #clock: Clock
   #connection: PgConnection<OwnClient> | undefined
   #connecting: Promise<PgConnection<OwnClient>> | undefined
-  /** There is one at a time: the main thread asks for another only when it is done with this one. */
-  #loan: Loan | undefined
+  /** One at a time: the main thread asks for another only when it is done with this one. */
+  #service: ListenService | undefined
 
   constructor({ connectionString, renew }: PostgresPulse, clock: Clock) {
     this.#connector = new Connector(loadPg, { connectionString, applicationName: 'holdfast pulse' }, clock)
@@ -54,13 +54,13 @@ export class PostgresPulseLink implements PulseLink {
     }
   }
 
-  lend(port: MessagePort): void {
-    this.#loan?.end()
-    const loan = new Loan(port)
-    this.#loan = loan
-    this.#take(LOAN_MS).then(
-      (connection) => loan.serve(connection),
-      (error: unknown) => loan.fail(error),
+  listen(port: MessagePort): void {
+    this.#service?.end()
+    const service = new ListenService(port)
+    this.#service = service
+    this.#take(CONNECT_MS).then(
+      (connection) => service.serve(connection),
+      (error: unknown) => service.fail(error),
     )
   }
 
@@ -93,8 +93,8 @@ export class PostgresPulseLink implements PulseLink {
         if (busy) void cancelRunning(this.#clock, client)
         cut(client)
       })
-      client.on('notification', (notice) => this.#loan?.hear(connection, notice))
-      client.on('end', () => this.#loan?.lost(connection))
+      client.on('notification', (notice) => this.#service?.hear(connection, notice))
+      client.on('end', () => this.#service?.lost(connection))
       this.#connection = connection
       return connection
     } finally {

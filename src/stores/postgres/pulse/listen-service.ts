@@ -1,16 +1,16 @@
-/** The main thread listens on the heartbeat thread's connection: the thread's side of `LentWire` in `pg/wire.ts`. */
+/** The main thread listens on the heartbeat thread's connection: the thread's side of `ThreadWire` in `pg/wire.ts`. */
 import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError } from '../../../errors.ts'
 import { asError } from '../../../std/clock.ts'
 import type { OwnClient, PgNotice } from '../pg/driver.ts'
 import type { PgConnection } from '../pg/connection.ts'
 import { explain } from '../server-errors.ts'
-import { ANSWER_MS, type FromLender, type ToLender } from '../pg/wire.ts'
+import { ANSWER_MS, type FromListenService, type ToListenService } from '../pg/wire.ts'
 
 /** Notices that wait while the main thread reads none. Beyond that it is told of a gap instead. */
 const MOST_HELD = 1_000
 
-export class Loan {
+export class ListenService {
   readonly #port: MessagePort
   #connection: PgConnection<OwnClient> | undefined
   #held: PgNotice[] = []
@@ -21,7 +21,7 @@ export class Loan {
 
   constructor(port: MessagePort) {
     this.#port = port
-    port.on('message', (message: ToLender) => {
+    port.on('message', (message: ToListenService) => {
       if (message.type === 'run') void this.#run(message.id, message.text)
       else this.#read()
     })
@@ -33,7 +33,7 @@ export class Loan {
     if (this.#ended) return
     this.#connection = connection
     try {
-      // What a loan before this one left behind.
+      // Subscriptions of the service before this one.
       await connection.run({ text: 'unlisten *' }, ANSWER_MS)
       this.#post({ type: 'open' })
     } catch (error) {
@@ -63,7 +63,7 @@ export class Loan {
     if (connection === this.#connection) this.end()
   }
 
-  /** For good; what was listened to is left to the next loan. */
+  /** Ends for good; the next service removes this one's subscriptions. */
   end(): void {
     this.#ended = true
     this.#port.close()
@@ -98,7 +98,7 @@ export class Loan {
     this.#missed = false
   }
 
-  #post(message: FromLender): void {
+  #post(message: FromListenService): void {
     this.#port.postMessage(message)
   }
 }
