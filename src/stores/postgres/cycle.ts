@@ -134,10 +134,10 @@ function packReports(reports: readonly Report[]): string {
 }
 
 /** The first row is the answer, the others are the payloads that it leaves out. */
-function readRows([row, ...apart]: readonly { readonly answer: string }[]): Answer {
+function readRows([row, ...payloads]: readonly { readonly answer: string }[]): Answer {
   if (row === undefined) throw new Error('The function cycle returned no row.')
   const answer = readAnswer(row.answer)
-  return apart.length === 0 ? answer : withPayloads(answer, apart)
+  return payloads.length === 0 ? answer : withPayloads(answer, payloads)
 }
 
 export function readAnswer(text: string): Answer {

@@ -26,14 +26,14 @@ end $$;
 -- claim, under a lease of its own. p_lanes, p_from and p_to say where to look: in which lanes, from which rank on and up to
 -- which rank, exclusive; a lane may be listed several times.
 --
--- apart: the claimed jobs whose payloads are in the table payload; null if there are none.
+-- large: the claimed jobs whose payloads are in the table payload; null if there are none.
 -- answer: how much it has seen, and the leases as holdfast.grant_lease writes them, each behind U+001C:
 --   .  nothing is left there that is not locked by somebody else
 --   +  there may be more
 --   -  it did not look: the queue is paused
 create function holdfast.claim(
   p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[],
-  out answer text, out apart uuid[]
+  out answer text, out large uuid[]
 ) language plpgsql as $$
 declare
   v_now bigint;
@@ -61,7 +61,7 @@ begin
   if cardinality(v_lanes) = 1 and v_lanes[1] <> 10 then
     select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
       string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed,
-      array_agg(job.id) filter (where job.payload = '') as apart, min(job.name) as first_name,
+      array_agg(job.id) filter (where job.payload = '') as large, min(job.name) as first_name,
       max(job.name) as last_name
     into v_taken
     from (
@@ -79,8 +79,8 @@ begin
     if v_taken.ids is null then return; end if;
     answer := case when cardinality(v_taken.ids) < p_limit then E'.\x1c' else E'+\x1c' end
       || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs, v_taken.payloads,
-        v_taken.keyed, v_taken.apart is not null, v_taken.first_name, v_taken.last_name);
-    apart := v_taken.apart;
+        v_taken.keyed, v_taken.large is not null, v_taken.first_name, v_taken.last_name);
+    large := v_taken.large;
     return;
   end if;
 
@@ -90,7 +90,7 @@ begin
     select array_agg(job.place order by job.rank, job.id) as places, array_agg(job.id order by job.rank, job.id) as ids,
       string_agg(job.job, ',' order by job.rank, job.id) as jobs,
       string_agg(job.payload, E'\x1e' order by job.rank, job.id) as payloads, bool_or(job.keyed) as keyed,
-      array_agg(job.id) filter (where job.payload = '') as apart, min(job.name) as first_name, max(job.name) as last_name
+      array_agg(job.id) filter (where job.payload = '') as large, min(job.name) as first_name, max(job.name) as last_name
     from (
       select ready.ctid as place, ready.id, ready.lane, ready.rank, ready.name, ready.unique_key is not null as keyed,
         coalesce(ready.payload, '') as payload,
@@ -101,8 +101,8 @@ begin
     group by job.lane = 10
   loop
     answer := answer || E'\x1c' || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids,
-      v_taken.jobs, v_taken.payloads, v_taken.keyed, v_taken.apart is not null, v_taken.first_name, v_taken.last_name);
-    apart := apart || v_taken.apart;
+      v_taken.jobs, v_taken.payloads, v_taken.keyed, v_taken.large is not null, v_taken.first_name, v_taken.last_name);
+    large := large || v_taken.large;
   end loop;
 end $$;
 

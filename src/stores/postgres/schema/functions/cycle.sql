@@ -36,11 +36,11 @@ begin
   if not found then perform holdfast.skip_lost_tokens(); end if;
   v_claimed := holdfast.claim(p_worker, p_queue, p_limit, p_lanes, p_from, p_to);
   return next 'a' || v_settled || E'\x1c' || v_claimed.answer;
-  if v_claimed.apart is null then return; end if;
-  return query select payload.body from holdfast.payload as payload where payload.id = any (v_claimed.apart) order by payload.id;
+  if v_claimed.large is null then return; end if;
+  return query select payload.body from holdfast.payload as payload where payload.id = any (v_claimed.large) order by payload.id;
   get diagnostics v_found = row_count;
-  if v_found <> cardinality(v_claimed.apart) then
-    raise exception 'claimed % jobs with large payloads, but found % payloads', cardinality(v_claimed.apart), v_found;
+  if v_found <> cardinality(v_claimed.large) then
+    raise exception 'claimed % jobs with large payloads, but found % payloads', cardinality(v_claimed.large), v_found;
   end if;
 end $$;
 

@@ -38,7 +38,7 @@ begin
       where history.tableoid = v_pack.tableoid and history.ctid = v_pack.place;
     end if;
     if not found then raise exception 'history of lease % is gone, although it is locked', p_token; end if;
-    if v_pack.apart then
+    if v_pack.has_large then
       perform holdfast.delete_payloads(array(
         select job.id from unnest(v_batch.ids) with ordinality as job (id, place)
         where get_bit(v_gone, (job.place - 1)::integer) = 1

@@ -60,5 +60,5 @@ $$;
 
 create function holdfast.delete_payloads(p_ids uuid[]) returns void language plpgsql as $$
 begin
-  delete from holdfast.payload as apart where apart.id = any (p_ids);
+  delete from holdfast.payload as large where large.id = any (p_ids);
 end $$;

@@ -75,7 +75,7 @@ begin
   execute format('lock table %s in share row exclusive mode', v_part);
   if v_parent = 'holdfast.history'::regclass then
     -- Jobs with large payloads are pruned one by one, together with those.
-    execute format('select exists (select from %s where apart)', v_part) into v_used;
+    execute format('select exists (select from %s where has_large)', v_part) into v_used;
     if v_used then return 0; end if;
     execute format('with counted as (
         insert into holdfast.count_change (queue, completed) select queue, - sum(size) from %s group by queue

@@ -37,7 +37,7 @@ begin
         null;
       elsif p_forget then
         perform holdfast.forget_positions(v_lease, v_fresh);
-      elsif p_kinds is null and p_records is null and v_usual and v_lease.said is null
+      elsif p_kinds is null and p_records is null and v_usual and v_lease.reported is null
         and (v_lease.strays is null or position(B'1' in v_lease.strays & v_fresh) = 0) then
         perform holdfast.complete_positions(v_lease, v_fresh, v_size, p_run_ms[v_start + 1 : v_start + v_size],
           p_details[v_start + 1 : v_start + v_size], p_dropped[v_start + 1 : v_start + v_size]);
@@ -64,8 +64,8 @@ begin
   end if;
   if p_lease.keyed then perform holdfast.free_keys_of(p_lease, p_mask); end if;
   insert into holdfast.history
-    (finished_at, token, claimed_at, worker, size, apart, queue, mask, run_ms, results, dropped)
-  values (holdfast.now_ms(), p_lease.token, p_lease.claimed_at, p_lease.worker, p_size, p_lease.apart, p_lease.queue,
+    (finished_at, token, claimed_at, worker, size, has_large, queue, mask, run_ms, results, dropped)
+  values (holdfast.now_ms(), p_lease.token, p_lease.claimed_at, p_lease.worker, p_size, p_lease.has_large, p_lease.queue,
     case when position(B'0' in p_mask) > 0 then p_mask end, p_run_ms,
     case when array_remove(p_results, null) <> '{}' then p_results end,
     case when true = any (p_dropped) then p_dropped end);
@@ -77,7 +77,7 @@ end $$;
 create function holdfast.forget_positions(p_lease holdfast.lease, p_mask varbit) returns void language plpgsql as $$
 begin
   if p_lease.keyed then perform holdfast.free_keys_of(p_lease, p_mask); end if;
-  if p_lease.apart then
+  if p_lease.has_large then
     perform holdfast.delete_payloads(array_agg(job.id))
     from holdfast.batch as batch cross join lateral unnest(batch.ids) with ordinality as job (id, place)
     where batch.token = p_lease.token and batch.claimed_at = p_lease.claimed_at

@@ -85,26 +85,26 @@ create table holdfast.worker (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- One row per claim: the fence. It is small because every settle rewrites it; what was claimed is in batch.
---   done     a bit per position, set once that job is settled; the settle that sets the last bit deletes the row
---   keyed    some of its jobs hold a unique key
---   apart    some of its payloads are in the table payload
---   kept     history refers to its batch
---   strays   as in batch
---   cancels  position -> {"reason"} of a requested cancel, with "heard" once its worker reported that it took effect
---   said     position -> {"log", "progress"} that the handler reported since the claim
+--   done       a bit per position, set once that job is settled; the settle that sets the last bit deletes the row
+--   keyed      some of its jobs hold a unique key
+--   has_large  some of its payloads are in the table payload
+--   kept       history refers to its batch
+--   strays     as in batch
+--   cancels    position -> {"reason"} of a requested cancel, with "heard" once its worker reported that it took effect
+--   reported   position -> {"log", "progress"} that the handler reported since the claim
 create sequence holdfast.lease_token;
 create table holdfast.lease (
   token bigint primary key default nextval('holdfast.lease_token'),
   claimed_at bigint not null,
   worker uuid not null,
   keyed boolean not null,
-  apart boolean not null,
+  has_large boolean not null,
   kept boolean not null default false,
   queue text collate "C" not null,
   done varbit not null,
   strays varbit,
   cancels jsonb,
-  said jsonb
+  reported jsonb
 ) with (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0
@@ -121,7 +121,7 @@ create table holdfast.batch (
   token bigint not null,
   claimed_at bigint not null,
   size integer not null,
-  apart boolean not null,
+  has_large boolean not null,
   wide boolean not null,
   low uuid not null,
   high uuid not null,
@@ -148,7 +148,7 @@ create table holdfast.history (
   claimed_at bigint not null,
   worker uuid not null,
   size integer not null,
-  apart boolean not null,
+  has_large boolean not null,
   queue text collate "C" not null,
   mask varbit,
   run_ms integer[] not null,

@@ -40,7 +40,7 @@ $$;
 create function holdfast.get_jobs(p_ids uuid[]) returns table (job json) language sql stable as $$
   select to_json(found) from (
     select job.*, case when job.payload is null then
-      (select apart.body from holdfast.payload as apart where apart.id = job.id) end as payload_apart
+      (select large.body from holdfast.payload as large where large.id = job.id) end as large_payload
     from holdfast.find_jobs(p_ids) as job
   ) as found
 $$;

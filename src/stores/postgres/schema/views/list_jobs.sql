@@ -87,7 +87,7 @@ begin
       ) as here
     ), read as materialized (
       select batch.* from batch where batch.number <= $13 and batch.total - batch.size < $13
-    ), apart as materialized (
+    ), by_id as materialized (
       -- Each id with the batches it is in, and how many jobs the batches up to it have.
       select one.id, one.token, one.claimed_at, row_number() over (order by one.id %1$s, one.token) as number,
         sum(case when one.is_first then one.size end) over (order by one.id %1$s, one.token) as total, one.size
@@ -110,8 +110,8 @@ begin
           order by 1 %1$s limit $13 + 1
         ) as found
       ) as one
-    ), read_apart as materialized (
-      select apart.* from apart where apart.number <= $13 and apart.total - apart.size < greatest($13, 20000)
+    ), read_by_id as materialized (
+      select by_id.* from by_id where by_id.number <= $13 and by_id.total - by_id.size < greatest($13, 20000)
     ), end_of_scan as materialized (
       select last.id from (
         (select ready.id from ready order by ready.id %1$s offset $13 limit 1)
@@ -120,14 +120,14 @@ begin
         union all (select ended.id from ended order by ended.id %1$s offset $13 limit 1)
         union all (select batch.edge from batch where batch.number > (select count(*) from read)
           order by batch.number limit 1)
-        union all (select apart.id from apart where apart.number > (select count(*) from read_apart)
-          order by apart.number limit 1)
+        union all (select by_id.id from by_id where by_id.number > (select count(*) from read_by_id)
+          order by by_id.number limit 1)
       ) as last order by last.id %1$s limit 1
     ), wanted as materialized (
       select array_agg(distinct taken.token) as tokens, min(taken.claimed_at) as since, max(taken.claimed_at) as until
       from (
         select read.token, read.claimed_at from read where read.matches
-        union all select read_apart.token, read_apart.claimed_at from read_apart
+        union all select read_by_id.token, read_by_id.claimed_at from read_by_id
       ) as taken
     ), open as materialized (
       select lease.token, lease.done from holdfast.lease as lease
@@ -173,13 +173,13 @@ begin
       ) as job
     )
     select (select count(*) from ready) + (select count(*) from scheduled) + (select count(*) from dead)
-        + (select count(*) from ended) + (select count(distinct apart.id) from apart)
+        + (select count(*) from ended) + (select count(distinct by_id.id) from by_id)
         + coalesce((select sum(case when read.matches then read.size else 1 end) from read), 0)::bigint,
       (select end_of_scan.id from end_of_scan), to_json(page)
     from (select) as one
     left join (
       select whole.*, case when whole.payload is null then
-        (select apart.body from holdfast.payload as apart where apart.id = whole.id) end as payload_apart
+        (select large.body from holdfast.payload as large where large.id = whole.id) end as large_payload
       from whole
     ) as page on true
     order by page.id %1$s
