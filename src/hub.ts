@@ -1,4 +1,4 @@
-/** What is running on behalf of one holdfast(): its workers, their manager, its queues by hand, its maintenance. */
+/** Everything that runs for one holdfast(): its workers, their manager, its manual queues, its maintenance. */
 import type { Client } from './client/client.ts'
 import type { Core, World } from './core/core.ts'
 import { DEAD_LETTER_JOB } from './job/dead-letter.ts'
@@ -18,18 +18,18 @@ import { Worker, type WorkerHealth } from './worker/worker.ts'
 export interface RunningWorker extends AsyncDisposable {
   readonly id: string
   health(): WorkerHealth
-  /** No new jobs; running ones may finish until `drain` is over. @default drain is the worker's grace */
+  /** Stops claiming; running jobs may finish within `drain`. @default drain is the worker's grace */
   stop(options?: { readonly drain?: Duration }): Promise<void>
 }
 
-/** The hub of each holdfast() object: for the test kit and the CLI, which need what users do not. */
+/** The hub of each holdfast() object, for the test kit and the CLI, which need more than the public API. */
 const HUB = Symbol.for('holdfast.hub')
 
 export class Hub {
   readonly client: Client
   readonly core: Core
   readonly manager: Manager
-  /** A test queue drives it: a worker's own loop would wait for a clock that nobody moves. */
+  /** A test queue drives it: a worker's own loop would wait for a clock that stands still. */
   underTest = false
   readonly #workers = new Set<Worker>()
   readonly #starts = new Set<Promise<void>>()
@@ -43,7 +43,7 @@ export class Hub {
     this.client = client
     this.core = core
     this.manager = new Manager(core, health, (options) => this.startWorker(options))
-    // A job knows its core: this is the way from a job to all that runs on its behalf.
+    // A job knows its core; this leads from there to the hub.
     Hub.attach(core, this)
   }
 
@@ -58,7 +58,7 @@ export class Hub {
     return hub
   }
 
-  /** Moves everything into another world; returns the way back. */
+  /** Moves everything into another world; returns a function that moves it back. */
   moveTo(world: World): () => void {
     const before = this.#messageQueues
     const moveBack = this.core.moveTo(world)
@@ -69,12 +69,12 @@ export class Hub {
     }
   }
 
-  /** Whether the log is one that nobody chose, so that the CLI may put its own in its place. */
+  /** Whether the default logger is in use, so that the CLI may replace it. */
   get logsByDefault(): boolean {
     return this.#stopDefaultLog !== undefined
   }
 
-  /** Logs for a user who gave no logger; called again, the new logger takes the place of the one before. */
+  /** Logs if the user passed no logger; called again, the new logger replaces the previous one. */
   logByDefault(logger: PinoLike): void {
     this.#stopDefaultLog?.()
     this.#stopDefaultLog = logEvents(this.core.events, logger)
@@ -104,7 +104,7 @@ export class Hub {
       await this.client.subscriptions.putDeclared(settings.jobs.keys())
       await declareHandler(this.core, settings.jobs.get(DEAD_LETTER_JOB))
     } catch (error) {
-      // Whoever is told that it did not start has no way to stop it.
+      // The caller gets an error instead of a worker, so it could not stop this one.
       await this.#stopWorker(worker)
       throw error
     }
@@ -122,7 +122,7 @@ export class Hub {
     }
   }
 
-  /** A close that comes meanwhile waits for the end of it, and stops the worker then. */
+  /** A concurrent close() waits for the start, then stops the worker. */
   async #start(worker: Worker): Promise<void> {
     const start = worker.start().then(() => void this.#workers.add(worker))
     this.#starts.add(start)
@@ -170,7 +170,7 @@ export class Hub {
     await this.core.connection.close()
   }
 
-  /** One for all workers and queues of this holdfast(). */
+  /** One instance for all workers and queues of this holdfast(). */
   #maintain(leaseMs: number): void {
     if (this.#maintenance !== undefined) return
     this.#maintenance = new Maintenance(this.core, leaseMs, (items) => this.client.enqueuer.together(items))

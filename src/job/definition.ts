@@ -1,4 +1,4 @@
-/** A job's definition: read once, checked once, frozen. What cannot work is refused here, before anything runs. */
+/** A job's definition: read once, validated once, frozen. Invalid options are rejected here, before anything runs. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
@@ -37,9 +37,9 @@ export interface JobDefinition {
   readonly unique: ((input: unknown) => Unique) | undefined
   /** Missing on a contract whose implementation is not in this process. */
   readonly run: RunFunction | undefined
-  /** Present where `run` takes a batch of jobs instead of one. */
+  /** Present if `run` takes a batch of jobs. */
   readonly batch: BatchRules | undefined
-  /** What stands around the handler, outermost first. */
+  /** Middleware around the handler, outermost first. */
   readonly middleware: readonly Middleware[]
 }
 
@@ -48,7 +48,7 @@ export interface DefinitionDefaults {
   readonly retry: ResolvedRetry
   readonly timeoutMs: number
   readonly middleware: readonly Middleware[]
-  /** A contract does without. */
+  /** Missing for a contract. */
   readonly needsHandler?: boolean
 }
 
@@ -66,7 +66,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'run',
   'batch',
 ])
-/** No white space (it separates the name from a unique key) and nothing that a log or a URL would have to escape much. */
+/** No white space (it separates the name from a unique key), and few characters that a log or URL must escape. */
 export const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,199}$/u
 
 export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults): JobDefinition {
@@ -98,7 +98,7 @@ export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults)
   )
 }
 
-/** Of a job that is known by its name alone. */
+/** For a job that is known by name only. */
 export function plainDefinition(
   name: string,
   queue: string,
@@ -127,7 +127,7 @@ export function readJobName(name: unknown): string {
   )
 }
 
-/** 'default' where it is declared, else the first queue. */
+/** 'default' if it is declared, otherwise the first queue. */
 function firstQueue(queues: readonly string[]): string {
   return queues.includes('default') ? 'default' : (queues[0] ?? 'default')
 }
@@ -158,7 +158,7 @@ function readFunction(value: unknown, option: string): unknown {
   throw bad(`\`${option}\` is not a function.`)
 }
 
-/** Names the job in whatever its options raise. */
+/** Adds the job's name to errors about its options. */
 function inContext<T>(name: string, read: () => T): T {
   try {
     return read()

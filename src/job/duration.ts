@@ -1,16 +1,16 @@
-/** Reads durations and instants from options, and says what is wrong with those that cannot work. */
+/** Reads durations and instants from options, and rejects invalid ones with the reason. */
 import { types } from 'node:util'
 import { HoldfastError } from '../errors.ts'
 import { parseDuration } from '../std/duration.ts'
 import { show } from './show.ts'
 
-/** A point in time: a Date, or an ISO 8601 text with a zone. */
+/** A point in time: a Date, or an ISO 8601 string with a zone. */
 export type Instant = Date | string
 
 const ACCEPTED = "Use milliseconds or a text such as '250ms', '30s', '5m', '2h', '7d'."
 
 interface DurationBounds {
-  /** Whether 0 is fine, as for a delay; a timeout or lease of 0 cannot work. */
+  /** Whether 0 is allowed, as for a delay; a timeout or lease of 0 cannot work. */
   readonly orZero?: boolean
 }
 
@@ -39,7 +39,9 @@ export function readDuration(value: unknown, option: string, bounds: DurationBou
   return ms
 }
 
-/** Whole, because Date.parse takes nearly anything: '12-31-2030' is a date to it, in the zone of the machine. */
+/**
+ * Matches the whole string, because Date.parse accepts almost anything: '12-31-2030' is a date in the machine's zone.
+ */
 const WITH_ZONE = /^([+-]\d{6}|\d{4})-(\d\d)-(\d\d)[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/
 
 export function readInstant(value: unknown, option: string): number {
@@ -56,7 +58,7 @@ function parseInstant(text: string): number {
   const match = WITH_ZONE.exec(text)
   if (match === null) return NaN
   const [, year, month, day] = match
-  // Date.parse makes 2 March of 30 February.
+  // Date.parse turns 30 February into 2 March.
   const exists = new Date(`${year}-${month}-${day}T00:00:00Z`).getUTCDate() === Number(day)
   return exists ? Date.parse(text) : NaN
 }

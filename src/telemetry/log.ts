@@ -1,13 +1,13 @@
 /**
- * Events as log lines. One table gives each event its level and its wording; an event without a row does not compile.
- * Payloads and results are in no event, so they are in no log.
+ * Events as log lines. One table gives each event its level and wording; an event without a row does not compile. No
+ * event contains payloads or results, so they are never logged.
  */
 import type { Events } from '../job/events.ts'
 import type { LogLevel } from '../job/record.ts'
 import { formatDuration } from '../std/duration.ts'
 import type { Emitter } from '../std/emitter.ts'
 
-/** What is called of a pino logger; anything that has these four serves. */
+/** The methods of a pino logger that are called; any object with these four works. */
 export interface PinoLike {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -19,7 +19,7 @@ type Rows = {
   readonly [Name in keyof Events]: {
     readonly level: LogLevel | ((event: Events[Name]) => LogLevel)
     readonly text: (event: Events[Name]) => string
-    /** What the attempt came to, for the events that end one. */
+    /** Outcome of the attempt, for events that end one. */
     readonly outcome?: (event: Events[Name]) => string
   }
 }
@@ -50,7 +50,7 @@ const ROWS: Rows = {
       `${job} ${error === null ? 'snoozed' : 'parked'} for ${formatDuration(delayMs)}${error === null ? '' : `: ${error.message}`}`,
     outcome: () => 'snoozed',
   },
-  'job.released': { level: 'debug', text: ({ job }) => `${job} given back`, outcome: () => 'released' },
+  'job.released': { level: 'debug', text: ({ job }) => `${job} released`, outcome: () => 'released' },
   'job.cancelled': {
     level: 'info',
     text: ({ job, reason }) => `${job} cancelled${reason === null ? '' : `: ${reason}`}`,
@@ -58,7 +58,7 @@ const ROWS: Rows = {
   },
   'commit.lost': {
     level: 'error',
-    text: ({ job }) => `${job} had committed, but the store lost the commit; the job runs again`,
+    text: ({ job }) => `${job} committed, but the store lost the commit; the job runs again`,
     outcome: () => 'released',
   },
   'job.lost': {
@@ -73,17 +73,17 @@ const ROWS: Rows = {
   'job.log': { level: ({ level }) => level, text: ({ message }) => message },
   'job.stuck': {
     level: 'error',
-    text: ({ job, why }) => `${job} goes on although it was told to end (${why})`,
+    text: ({ job, why }) => `${job} ignored its abort signal (${why}) and is still running`,
   },
   'job.unhandled': {
     level: 'error',
-    text: ({ job, error }) => `${job} left a promise that was rejected later: ${error.message}`,
+    text: ({ job, error }) => `${job} left behind a promise that rejected: ${error.message}`,
   },
   'job.rescued': {
     level: 'warn',
     text: ({ job, crashes, to }) =>
       to === 'ready'
-        ? `${job} taken back from a lost worker that had not started it`
+        ? `${job} released from a lost worker that had not started it`
         : `${job} rescued from a lost worker, crash ${crashes}: ${to}`,
   },
   'worker.started': {
@@ -91,10 +91,10 @@ const ROWS: Rows = {
     text: ({ queues, concurrency }) => `worker started with ${concurrency} slots on ${queues.join(', ')}`,
   },
   'worker.stopping': { level: 'info', text: ({ running }) => `worker stopping, ${running} running` },
-  'worker.stopped': { level: 'info', text: ({ released }) => `worker stopped, ${released} given back` },
+  'worker.stopped': { level: 'info', text: ({ released }) => `worker stopped, ${released} released` },
   'worker.reregistered': {
     level: 'warn',
-    text: ({ abandoned }) => `worker lost its lease and begins anew; ${abandoned} leases abandoned`,
+    text: ({ abandoned }) => `worker lost its lease and reregistered; ${abandoned} leases abandoned`,
   },
   'worker.blocked': {
     level: 'warn',
@@ -112,7 +112,7 @@ const ROWS: Rows = {
   'deadletters.grew': {
     level: 'warn',
     text: ({ queue, grown, dead, overMs }) =>
-      `${grown} new dead letters in queue ${queue} within ${formatDuration(Math.round(overMs))}; ${dead} in all`,
+      `${grown} new dead letters in queue ${queue} within ${formatDuration(Math.round(overMs))}; ${dead} in total`,
   },
   'batch.resized': {
     level: 'info',
@@ -121,16 +121,16 @@ const ROWS: Rows = {
   },
   'worker.lost': {
     level: 'warn',
-    text: ({ worker, jobs }) => `worker ${worker} is dead; ${jobs} of its jobs taken back`,
+    text: ({ worker, jobs }) => `worker ${worker} was lost; ${jobs} of its jobs rescued`,
   },
   'health.changed': {
-    // Also where it is well again: whoever was alarmed by the one line waits for the other.
+    // Recovery is a warning as well: a person alarmed by the first line waits for the second.
     level: 'warn',
     text: ({ kind, name, healthy, problems }) =>
       `${kind} ${name} is ${healthy ? 'healthy again' : `unhealthy: ${problems.join(' ')}`}`,
   },
-  'leader.elected': { level: 'debug', text: () => 'leads the upkeep' },
-  'leader.lost': { level: 'debug', text: () => 'leads the upkeep no longer' },
+  'leader.elected': { level: 'debug', text: () => 'elected leader of maintenance' },
+  'leader.lost': { level: 'debug', text: () => 'lost the leadership of maintenance' },
   'duty.failed': { level: 'warn', text: ({ duty, error }) => `could not ${duty}: ${error.message}` },
   'store.down': { level: 'error', text: ({ error }) => error.message },
   'store.unusable': { level: 'error', text: ({ doing, error }) => `could not ${doing}: ${error.message}` },
@@ -138,7 +138,7 @@ const ROWS: Rows = {
   'store.clock': {
     level: 'warn',
     text: ({ backMs, scheduled, schedules }) =>
-      `store clock went back ${formatDuration(backMs)}; ${scheduled} scheduled jobs and ${schedules} schedules are due later`,
+      `store clock moved back ${formatDuration(backMs)}; ${scheduled} scheduled jobs and ${schedules} schedules are due later`,
   },
   'queue.paused': { level: 'info', text: ({ queue }) => `queue ${queue} paused` },
   'queue.resumed': { level: 'info', text: ({ queue }) => `queue ${queue} resumed` },
@@ -149,11 +149,11 @@ const ROWS: Rows = {
   },
   'schedule.skipped': {
     level: 'warn',
-    text: ({ schedule, ticks }) => `schedule ${schedule} left out ${ticks} ${ticks === 1 ? 'tick' : 'ticks'}`,
+    text: ({ schedule, ticks }) => `schedule ${schedule} skipped ${ticks} ${ticks === 1 ? 'tick' : 'ticks'}`,
   },
   'schedule.paused': { level: 'info', text: ({ schedule }) => `schedule ${schedule} paused` },
   'schedule.resumed': { level: 'info', text: ({ schedule }) => `schedule ${schedule} resumed` },
-  'event.unsubscribed': { level: 'info', text: ({ event }) => `nobody subscribes to ${event}` },
+  'event.unsubscribed': { level: 'info', text: ({ event }) => `${event} published without a subscriber` },
   'listener.failed': {
     level: 'error',
     text: ({ event, error }) => `a listener of ${event} failed: ${error.message}`,
@@ -161,7 +161,7 @@ const ROWS: Rows = {
 }
 
 function fate(retryInMs: number | null): string {
-  return retryInMs === null ? 'dead letter' : `again in ${formatDuration(retryInMs)}`
+  return retryInMs === null ? 'dead letter' : `retry in ${formatDuration(retryInMs)}`
 }
 
 function namesOf(jobs: readonly { readonly job: string }[]): string {
@@ -191,8 +191,8 @@ function logOne<Name extends keyof Events>(
   const { level, text, outcome } = ROWS[name]
   return events.on(name, (event) => {
     const at = typeof level === 'function' ? level(event) : level
-    // pino's own serialiser knows an error under `err`. Level and message have their own place in the line: a second
-    // `level` in it would win over the logger's own when it is parsed, as would the `event` that a listener failed at.
+    // pino serialises an error under `err`. Level and message have their own place in the line: a second `level` would
+    // override the logger's own when the line is parsed, and so would the `event` of a failed listener.
     const { error, level: _level, message: _message, event: of, ...fields } = event as Loggable<Events[Name]>
     const about = of === undefined ? { event: name } : { event: name, of }
     const hasError = error !== undefined && error !== null

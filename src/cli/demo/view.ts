@@ -1,6 +1,6 @@
 /**
- * The picture of a snapshot: a pure function to lines that fit the terminal. Every part has its place and its height
- * from the start, so that nothing jumps when figures change.
+ * Draws a snapshot: a pure function to lines that fit the terminal. Every part has a fixed place and height, so nothing
+ * jumps when figures change.
  */
 import { formatDuration } from '../../std/duration.ts'
 import { bar, styled, left, right, sparkline, type Line, type Piece, type Style } from './styled-text.ts'
@@ -34,7 +34,7 @@ export function view(snapshot: Snapshot, size: Size): Line[] {
     ),
   ]
   if (lines.length < size.rows - 1) lines.push(NOTHING)
-  // In a window that is too low for all of it, the footer stays and the rest is cut.
+  // If the window is too low, the footer stays and the rest is cut.
   return [...lines.slice(0, Math.max(0, size.rows - 1)), footer(snapshot)]
 }
 
@@ -47,7 +47,7 @@ function shareOut(rows: number, slots: number): { slots: number; troubles: numbe
   return { slots: forSlots, troubles: Math.max(1, Math.min(MAX_TROUBLES, rows - forSlots)) }
 }
 
-/** Exactly so many lines, with blank ones where there is nothing to tell. */
+/** Exactly `height` lines, padded with blank ones. */
 function fixed(lines: readonly Line[], height: number): Line[] {
   return Array.from({ length: height }, (_, index) => lines[index] ?? NOTHING)
 }
@@ -87,7 +87,7 @@ function countStyle(state: (typeof COLUMNS)[number], value: number): Style {
   return state === 'running' ? 'accent' : 'plain'
 }
 
-/** Label, figure, sparkline; then the times, so wide apart that both fit into 80 columns. */
+/** Label, figure, sparkline, then the times, spaced so that both fit into 80 columns. */
 function figures(
   { perSecond, failing, completedHistory, failedHistory, wait, run }: Snapshot,
   columns: number,
@@ -130,7 +130,7 @@ function slotLine(slot: SlotRow | null, columns: number): Line {
   if (slot === null) return [styled(' · idle', 'dim')]
   const { state, job, id, ms, progress } = slot
   const running = state === 'running'
-  // The random end of an id tells two apart; its beginning is only the time.
+  // Show the random end of an id: its beginning is only the time.
   const name: Line = [
     styled(' '),
     SLOT_MARK[state],
@@ -174,7 +174,7 @@ function fateOf({
   const again = formatDuration(againInMs ?? 0)
   switch (kind) {
     case 'retry':
-      return ['↻', 'warn', `attempt ${attempt}/${maxAttempts}, again in ${again}`]
+      return ['↻', 'warn', `attempt ${attempt}/${maxAttempts}, next in ${again}`]
     case 'dead':
       return ['✖', 'bad', `dead after attempt ${attempt}`]
     case 'parked':
@@ -184,11 +184,11 @@ function fateOf({
 
 function footer({ stopping }: Snapshot): Line {
   return stopping
-    ? [styled(' Stopping: running jobs may finish; Ctrl-C again hurries', 'warn')]
+    ? [styled(' Stopping: running jobs may finish; Ctrl-C again aborts them', 'warn')]
     : [styled(' Ctrl-C stops cleanly', 'dim')]
 }
 
-/** The same figures on one line, for a pipe. */
+/** The same figures on one line, for pipes. */
 export function plainLine({ upMs, perSecond, failing, queues, wait, run, totals }: Snapshot): string {
   const inState = (state: (typeof COLUMNS)[number]): number =>
     queues.reduce((total, { counts }) => total + counts[state], 0)
@@ -207,7 +207,7 @@ export function plainLine({ upMs, perSecond, failing, queues, wait, run, totals 
   ].join('  ')
 }
 
-/** What became of every job: printed when the demo is over. */
+/** Final count of all jobs, printed when the demo ends. */
 export function summary({ upMs, totals, queues, found }: Snapshot): string[] {
   const { enqueued, completed, dead } = totals
   const waiting = unfinished(queues)
@@ -222,7 +222,7 @@ export function summary({ upMs, totals, queues, found }: Snapshot): string[] {
   ]
 }
 
-/** How many jobs still have something to do. */
+/** Number of unfinished jobs. */
 export function unfinished(queues: Snapshot['queues']): number {
   const states = ['scheduled', 'blocked', 'ready', 'running'] as const
   return queues.reduce(

@@ -128,7 +128,10 @@ function report(state: MemoryState, worker: WorkerId, { token, position, progres
   const entry = state.leases.openAt(worker, token, position)
   if (entry === 'already' || entry === 'lost') return
   const before = entry.reported ?? { progress: null, log: [] }
-  entry.reported = { progress: progress ?? before.progress, log: [...before.log, ...log].slice(-MAX_LOG_LINES) }
+  entry.reported = {
+    progress: progress ?? before.progress,
+    log: [...before.log, ...log].slice(-MAX_LOG_LINES),
+  }
 }
 
 function settle(state: MemoryState, worker: WorkerId, request: SettleRequest): SettleAnswer {

@@ -102,7 +102,7 @@ class Keeper {
   readonly #startedMs = threadMs()
   #backoffMs = FIRST_BACKOFF_MS
   /** What has been said of the block under way. */
-  #said: 'nothing' | 'blocked' | 'given up' = 'nothing'
+  #reported: 'nothing' | 'blocked' | 'given up' = 'nothing'
   #everWorked = false
 
   constructor(
@@ -158,16 +158,16 @@ class Keeper {
   #tell(blockedMs: number): void {
     const { patienceMs, running } = this.#memory
     if (blockedMs <= this.#leaseMs) {
-      this.#said = 'nothing'
+      this.#reported = 'nothing'
       return
     }
     const what = running === '' ? 'no job is running' : `running: ${running}`
     const since = `The event loop has been blocked for ${formatDuration(blockedMs)}; ${what}.`
-    if (blockedMs >= patienceMs && patienceMs > 0 && this.#said !== 'given up') {
-      this.#said = 'given up'
+    if (blockedMs >= patienceMs && patienceMs > 0 && this.#reported !== 'given up') {
+      this.#reported = 'given up'
       warn(`${since} The leases of this worker are not renewed any longer, and others may take its jobs.`)
-    } else if (this.#said === 'nothing') {
-      this.#said = 'blocked'
+    } else if (this.#reported === 'nothing') {
+      this.#reported = 'blocked'
       warn(`${since} Its leases are renewed meanwhile; move the work into a thread or process of its own.`)
     }
   }
