@@ -51,7 +51,7 @@ const after = await closed.publishMany([
 ])
 console.log(`${after.published} events became ${after.jobs} jobs`)
 
-hf.on('event.unsubscribed', ({ event }) => console.log(`nobody subscribes to ${event}`))
+hf.on('event.unsubscribed', ({ event }) => console.log(`no subscriber for ${event}`))
 await hf.event('repository.starred').publish()
 try {
   hf.subscribe({ name: 'typo', to: 'pull_request.**.late', run: () => undefined })

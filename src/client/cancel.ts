@@ -18,7 +18,7 @@ import { LONGEST_START_MS, START_WITHIN_MS } from '../stores/store.ts'
  */
 export type CancelResult = 'cancelled' | 'requested' | 'too_late'
 
-/** Some more, for clocks that do not run alike. */
+/** A margin for clocks that run at different speeds. */
 const MARGIN_MS = 200
 const FIRST_LOOK_MS = 2
 const LONGEST_LOOK_MS = 50
@@ -41,7 +41,7 @@ export async function cancelJob(
       if (here === 'running' || answer === 'heard') return 'requested'
       const ended = await untilHeard(core, id, reason)
       if (ended === 'final') return endOf(core, id)
-      // It was not there any more: nothing is kept of jobs that end.
+      // It was gone: finished jobs are not kept.
       if (ended === 'missing') return here === 'dropped' ? 'cancelled' : 'too_late'
       return here === 'dropped' ? 'cancelled' : 'requested'
     }
@@ -91,7 +91,7 @@ function brokenAnswer(answer: ChangedOne): HoldfastError {
   return new HoldfastError('HF_STORE_CONTRACT', `The store answered "${answer}" to a cancel.`)
 }
 
-/** What became of a job that ended while its cancel was under way. */
+/** What happened to a job that ended while its cancel was in progress. */
 async function endOf({ store }: Core, id: JobId): Promise<CancelResult> {
   const record = await store.job(id)
   return record?.state === 'cancelled' ? 'cancelled' : 'too_late'

@@ -1,4 +1,4 @@
-/** Changes a job that waits: read and judged as at its enqueue, before anything is written. */
+/** Changes a waiting job: parsed and validated as at its enqueue, before anything is written. */
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'

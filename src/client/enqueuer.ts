@@ -30,7 +30,7 @@ export interface ManyCounts {
   readonly duplicates: number
 }
 
-/** What many inputs become, and where each came from. */
+/** Jobs made from many inputs, with the index of each input. */
 type Batch = { readonly index: number; readonly job: NewJob }[]
 
 /** Of single enqueues: what comes meanwhile travels with the next one, so fewer calls are better calls. */
@@ -58,7 +58,7 @@ export class Enqueuer {
     })
   }
 
-  /** What is refused is thrown here and now where the job's schema is synchronous: the caller is asynchronous anyway. */
+  /** Throws synchronously if the job's schema is synchronous: the caller is asynchronous anyway. */
   one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
     if (tx !== undefined) return this.#oneIn(tx, item)
     // Here, since the flush may be sent from anywhere: behind others that wait for the very transaction we are in.
@@ -78,12 +78,12 @@ export class Enqueuer {
     const enqueue = this.#core.store.enqueueSync()
     const job = this.#prepare(item)
     if (!(job instanceof Promise)) return enqueue(tx, job)
-    // What it comes to is of no interest any more.
+    // Its result no longer matters.
     job.catch(() => undefined)
     throw asynchronousSchema(item.definition.name)
   }
 
-  /** A job as it would be enqueued, but for its schedule to do so: it takes nothing over from the job that runs here. */
+  /** The job that the schedule will enqueue. It inherits nothing from the current job. */
   async prepare(item: EnqueueItem): Promise<NewJob> {
     return currentJob.exit(() => this.#prepare(item))
   }

@@ -1,13 +1,13 @@
-/** What of many inputs could not be written, by index. Bounded: the inputs may have no end. */
+/** Inputs that could not be written, by index. Bounded, because the inputs may be endless. */
 import type { EnqueueFailure } from '../errors.ts'
 import { toError } from '../job/settlement.ts'
 
 const MAX_LISTED = 1_000
 
 export class Failures {
-  /** A store that fails to its deadline ends the reading. */
+  /** A store that fails until its deadline stops the reading. */
   storeFailed = false
-  /** The index from which on nothing was read any more. */
+  /** The first index that was not read. */
   stoppedAt: number | null = null
   readonly #listed: EnqueueFailure[] = []
   #count = 0
@@ -21,7 +21,7 @@ export class Failures {
     if (this.#listed.length < MAX_LISTED) this.#listed.push({ index, error: toError(error) })
   }
 
-  /** The first of them, in order. */
+  /** The first failures, in order. */
   list(): readonly EnqueueFailure[] {
     return this.#listed.sort((a, b) => a.index - b.index)
   }

@@ -20,7 +20,7 @@ import { fanOut, type Fate, type Published, type Way } from './fan-out.ts'
 import { readSubscription } from './subscription.ts'
 import { storedSubscriptions } from './subscriptions.ts'
 
-/** An event by its name, and what judges its data. */
+/** An event's name, and the schema of its data. */
 export interface EventKind {
   readonly name: string
   readonly schema: StandardSchemaV1 | undefined
@@ -163,7 +163,7 @@ export class Publisher {
     this.#core.events.emit('event.unsubscribed', { event: name, id })
   }
 
-  /** Without a word to listeners: whether there will be such an event is for the caller to say, by its commit. */
+  /** Emits no event: whether the domain event exists depends on the caller's commit. */
   #deliverIn(tx: unknown, events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
     const { store, ids } = this.#core
     const way: Way = {

@@ -1,4 +1,4 @@
-/** One worker that runs in this process, as the manager sees it. */
+/** One running worker of this process, from the manager's view. */
 import { hostname } from 'node:os'
 import type { Core } from '../core/core.ts'
 import type { ResolvedThresholds } from '../worker/health-thresholds.ts'
@@ -19,10 +19,10 @@ export interface MemberParts {
 export class Member {
   readonly jobs: WorkerSettings['jobs']
   readonly name: string
-  /** Names its note in the store. The first id of the worker, which it keeps here when it gets another. */
+  /** Key of its note in the store: the worker's first id, kept here even when it reregisters under another. */
   readonly noteId: string
   readonly queues: readonly string[]
-  /** As it was judged last. */
+  /** Result of the last evaluation. */
   problems: readonly string[] = []
   readonly #parts: MemberParts
   readonly #history: History
@@ -46,12 +46,12 @@ export class Member {
     return this.#parts.worker.health().stopping
   }
 
-  /** Remembers what is counted so far, for what is told of the last minutes. */
+  /** Samples the counters, for the figures about the last minutes. */
   sample(): void {
     this.#history.sample(this.#nowMs, this.#parts.worker.counters)
   }
 
-  /** What is wrong with it now, given what waits for it. */
+  /** Its current problems, given the jobs that wait for it. */
   judge(waiting: Waiting | null): readonly string[] {
     const { worker, thresholds } = this.#parts
     const { counters } = worker
@@ -65,7 +65,7 @@ export class Member {
     const { processed, failed, busyMs, lastMs } = worker.counters
     const { busy, slots, stopping } = worker.health()
     const nowMs = this.#nowMs
-    // By the wall clock of now, which may have been set meanwhile.
+    // By the current wall clock, which may have been set meanwhile.
     const dateOf = (ms: number): Date => new Date(core.clock.now() - (nowMs - ms))
     return {
       name: this.name,

@@ -10,8 +10,8 @@ import {
 
 export interface HealthOptions extends HealthThresholds {
   /**
-   * How often, while a worker runs, workers and checks are looked at and the status of the workers is renewed in the
-   * store; from 1s to 1h. A process that vanished is listed for three times as long. @default '30s'
+   * How often workers and checks are evaluated and the workers' status is written to the store, while a worker runs;
+   * from 1s to 1h. A process that vanished stays listed for three times as long. @default '30s'
    */
   readonly every?: Duration
 }

@@ -1,4 +1,4 @@
-/** What makes a worker unhealthy, as a pure function: a sentence for each problem. */
+/** Rules for worker health, as a pure function that returns a sentence for each problem. */
 import { formatDuration } from '../std/duration.ts'
 import type { WorkerHealth } from '../worker/health.ts'
 import type { ResolvedThresholds } from '../worker/health-thresholds.ts'
@@ -7,11 +7,11 @@ import { ENOUGH_ATTEMPTS, type Counts } from './history.ts'
 
 export interface WorkerFacts {
   readonly health: WorkerHealth
-  /** Since it last finished something, or since it started. */
+  /** Time since the worker last finished a job, or since it started. */
   readonly idleMs: number
-  /** What it did lately. */
+  /** Its recent attempts. */
   readonly recent: Counts
-  /** Null where the store could not say. */
+  /** Null if the store did not answer. */
   readonly waiting: Waiting | null
 }
 
@@ -25,12 +25,12 @@ export function problemsOf(facts: WorkerFacts, thresholds: ResolvedThresholds): 
 }
 
 function cutOff({ health }: WorkerFacts): string | null {
-  // One that is told to stop claims nothing, as it should.
+  // A stopping worker rightly claims nothing.
   if (health.healthy || health.stopping) return null
   return `The store has not answered it for ${formatDuration(health.lastPollMsAgo)}.`
 }
 
-/** Only where a job has waited for as long: it is no fault of a worker that there was nothing to do. */
+/** Only if a job has waited for as long: a worker without jobs is not inactive. */
 function inactive({ health, idleMs, waiting }: WorkerFacts, thresholds: ResolvedThresholds): string | null {
   const oldestMs = waiting?.oldestMs ?? 0
   if (Math.min(idleMs, oldestMs) < thresholds.idleMs) return null

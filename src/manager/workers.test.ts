@@ -136,7 +136,7 @@ describe('a start that fails half-way', () => {
     expect(healthy).toBe(false)
     expect(workers.map(({ name, problems }) => [name, problems])).toEqual([
       ['default', []],
-      ['mail', ['It was stopped, because another could not be started.']],
+      ['mail', ['It was stopped because another worker could not be started.']],
       ['reports', [expect.stringContaining('It could not be started: ')]],
     ])
     line.mend()

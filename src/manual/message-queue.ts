@@ -1,6 +1,6 @@
 /**
- * A queue by hand, for callers that pull messages themselves. It has the same jobs, leases, fences, retries, timeouts and
- * session as a worker, and holds its attempts in the same way: only the loop is the caller's.
+ * A manual queue, for callers that pull messages themselves. It has the same jobs, leases, fences, retries, timeouts
+ * and session as a worker, and holds its attempts in the same way: only the loop is the caller's.
  */
 import type { Core } from '../core/core.ts'
 import type { Client } from '../client/client.ts'
@@ -43,7 +43,7 @@ export interface GetOptions {
   readonly signal?: AbortSignal
 }
 
-/** A message that the caller holds. If it is neither acked nor nacked, it fails when its timeout is over. */
+/** A message that the caller holds. If it is neither acked nor nacked, it fails at its timeout. */
 export interface Message {
   readonly id: string
   readonly name: string
@@ -71,16 +71,16 @@ export class MessageQueue implements LocalWorker {
   readonly name: string
   readonly #client: Client
   readonly #core: Core
-  /** Starts the upkeep, which must promote, rescue and prune while messages are pulled. */
+  /** Starts maintenance, which must promote, rescue and prune while messages are pulled. */
   readonly #onFirstGet: (leaseMs: number) => void
   readonly #session: Session
   /** One bell for each get() that waits. */
   readonly #bells = new Set<Bell>()
-  /** Each get() and settle under way: close() waits for them. */
+  /** Pending get() and settle calls: close() waits for them. */
   readonly #underWay = new Set<Promise<unknown>>()
   /** Messages in callers' hands. */
   readonly #held: Attempts
-  /** Settlements that could not be written, of messages that no caller has. */
+  /** Unwritten settlements of messages that no caller holds. */
   readonly #unwritten = new Map<Attempt, PendingSettle>()
   #started: Promise<void> | undefined
   #unsubscribe: (() => Promise<void>) | undefined
@@ -96,7 +96,7 @@ export class MessageQueue implements LocalWorker {
     this.#held = new Attempts({
       core,
       definitionOf: (name) => core.definition(name),
-      // Nobody has to return: a message that must end is settled at once.
+      // There is no handler to wait for: a message that must end is settled at once.
       graceMs: 0,
       loop: {
         started: (attempt) => this.#session.loop.started(attempt),
@@ -123,7 +123,7 @@ export class MessageQueue implements LocalWorker {
     return jobHandle(this.#core, id, name, outcome)
   }
 
-  /** At most `limit` messages, best first. Empty if none came within `wait`. */
+  /** At most `limit` messages, lowest rank first. Empty if none arrived within `wait`. */
   async get(options: GetOptions = {}): Promise<readonly Message[]> {
     refuseUnknown(options, new Set(['limit', 'wait', 'signal']), 'get()')
     const limit = readWhole(options.limit ?? 1, 'limit', 1, MAX_BATCH)
@@ -155,14 +155,14 @@ export class MessageQueue implements LocalWorker {
     }
   }
 
-  /** Number of messages that wait, scheduled ones included. */
+  /** Number of waiting messages, scheduled ones included. */
   async size(): Promise<number> {
     const queues = await this.#core.store.queues()
     const counts = queues.find((status) => status.queue === this.name)?.counts
     return counts === undefined ? 0 : counts.ready + counts.scheduled + counts.blocked
   }
 
-  /** Closes the queue. Unfinished messages are given back without using an attempt. */
+  /** Closes the queue. Unfinished messages are released without using an attempt. */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -218,7 +218,7 @@ export class MessageQueue implements LocalWorker {
     } finally {
       this.#session.claimLanded()
     }
-    // If all of them were too late, others may stand behind them.
+    // If all of them had expired, there may be more behind them.
     if (claimed.length > 0 && held.length === 0) return this.#claim(limit)
     return held.map((attempt) => this.#message(attempt))
   }
@@ -229,7 +229,7 @@ export class MessageQueue implements LocalWorker {
     return lease.jobs.map((job, position) => new Attempt(job, lease, position, worker, nowMs, sentMs))
   }
 
-  /** False if it was cancelled or paused meanwhile, or is too late: then no caller gets it. */
+  /** False if it was cancelled or paused meanwhile, or has expired: then no caller gets it. */
   #hold(attempt: Attempt): boolean {
     const nowMs = this.#core.clock.monotonicMs()
     const notice = this.#session.heardOf(attempt)
@@ -274,17 +274,17 @@ export class MessageQueue implements LocalWorker {
     if (abort.reason !== undefined) throw noLongerHeld(attempt, abort.reason.message)
     const pending = this.#held.conclude(attempt, outcome)
     if (pending === null)
-      throw new HoldfastError('HF_MESSAGE_SETTLED', `Message ${job.id} is settled already.`)
+      throw new HoldfastError('HF_MESSAGE_SETTLED', `Message ${job.id} is already settled.`)
     await this.#finish(this.#write(pending, (settle) => this.#send(settle)))
   }
 
-  /** Ends a message that no caller has. */
+  /** Ends a message that no caller holds. */
   #end(attempt: Attempt, outcome: Outcome): void {
     const pending = this.#held.conclude(attempt, outcome)
     if (pending !== null) this.#settleQuietly(pending)
   }
 
-  /** Nobody waits for this settle, so nobody else would try again. */
+  /** No caller waits for this settle, so it is retried here. */
   #settleQuietly(pending: PendingSettle): void {
     const { attempt } = pending
     const first = this.#unwritten.get(attempt) ?? pending
@@ -323,7 +323,7 @@ export class MessageQueue implements LocalWorker {
     }
   }
 
-  /** A message is no longer the caller's when its cancel is heard: the settle tells the store. */
+  /** A message is no longer the caller's once its cancel arrives; the settle reports that to the store. */
   #cancel({ token, position, reason }: CancelNotice): boolean {
     const attempt = [...this.#held.running].find((one) => one.token === token && one.position === position)
     if (attempt !== undefined) this.#held.cancel(attempt, reason)
@@ -339,7 +339,7 @@ export class MessageQueue implements LocalWorker {
     return 'dropped'
   }
 
-  /** What get() has brought is in the caller's hands; what it is about to bring is not. */
+  /** A caller holds the messages that get() has returned, not those it is about to return. */
   paused(queue: string): void {
     if (queue === this.name) this.#session.notePaused(queue, this.#core.clock.monotonicMs())
   }

@@ -1,4 +1,4 @@
-/** From when on a worker counts as unhealthy. */
+/** Thresholds beyond which a worker counts as unhealthy. */
 import { refuseUnknown } from '../core/settings.ts'
 import { HoldfastError } from '../errors.ts'
 import { readDuration } from '../job/duration.ts'
@@ -8,16 +8,16 @@ import type { Duration } from '../std/duration.ts'
 
 export interface HealthThresholds {
   /**
-   * How long it may finish nothing while jobs wait for it. A worker with nothing to do is not idle in this sense; one
-   * whose jobs take longer than this needs a higher limit. @default '30m'
+   * How long a worker may finish nothing while jobs wait for it. A worker without jobs is not idle in this sense; if
+   * its jobs take longer than this, raise the threshold. @default '30m'
    */
   readonly idle?: Duration
   /**
-   * The share of its attempts that may fail, from 0 to 1: of the last five minutes, or of as many more, up to half an
-   * hour, as make ten attempts. Fewer than ten are not judged. @default 0.1
+   * Maximum share of failed attempts, from 0 to 1, over the last five minutes, extended up to half an hour until it
+   * contains ten attempts. Fewer than ten are not evaluated. @default 0.1
    */
   readonly errorRate?: number
-  /** The most jobs that may wait, ready to run, in the queues that it reads. @default 1,000 */
+  /** Maximum number of ready jobs in the queues that the worker reads. @default 1,000 */
   readonly queueSize?: number
 }
 
@@ -29,7 +29,7 @@ export interface ResolvedThresholds {
 
 const FIELDS: ReadonlySet<string> = new Set(['idle', 'errorRate', 'queueSize'])
 
-/** Only what is given. */
+/** Only the given thresholds. */
 export function readThresholds(thresholds: HealthThresholds, where: string): Partial<ResolvedThresholds> {
   refuseUnknown(thresholds, FIELDS, where)
   const { idle, errorRate, queueSize } = thresholds
