@@ -1,4 +1,4 @@
--- Gives claimed jobs back, as a function.
+-- Releases claimed jobs, as a function.
 
 -- Makes a job ready again with the rank it had; the attempt does not count. Cancels it instead if that was requested.
 local function release(id, queue, rank)

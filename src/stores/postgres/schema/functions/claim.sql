@@ -14,8 +14,8 @@
 --   Pruning by number takes 3 and 4 batch by batch. It can deadlock with a discard of the same jobs.
 --   If a job is released during a bulk cancel, the cancel locks it after leases.
 
--- Whether claims may take from the queue. A pause waits for the claims under way, so that none comes after its answer.
--- A function of its own, because locking and looking must not share a snapshot.
+-- Whether claims may take from the queue. A pause waits for running claims, so that none takes jobs after its answer. A
+-- separate function, because locking and reading must not share a snapshot.
 create function holdfast.queue_is_open(p_queue text) returns boolean language plpgsql as $$
 begin
   perform pg_advisory_xact_lock_shared('holdfast.queue'::regclass::oid::integer, hashtext(p_queue));
@@ -23,14 +23,14 @@ begin
 end $$;
 
 -- Takes the jobs of lowest rank, at most p_limit: the plain ones under one lease, and a crash suspect, at most one per
--- claim, under a lease of its own. p_lanes, p_from and p_to say where to look: in which lanes, from which rank on and up to
--- which rank, exclusive; a lane may be listed several times.
+-- claim, under its own lease. p_lanes, p_from and p_to are the ranges to read: lane, lowest rank, and highest rank,
+-- exclusive; a lane may be listed several times.
 --
 -- large: the claimed jobs whose payloads are in the table payload; null if there are none.
 -- answer: how much it has seen, and the leases as holdfast.grant_lease writes them, each behind U+001C:
---   .  nothing is left there that is not locked by somebody else
+--   .  nothing is left there except jobs locked by others
 --   +  there may be more
---   -  it did not look: the queue is paused
+--   -  it read nothing: the queue is paused
 create function holdfast.claim(
   p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[],
   out answer text, out large uuid[]
@@ -49,7 +49,7 @@ begin
   end if;
   answer := '.';
   v_now := holdfast.now_ms();
-  -- Most lanes are empty, and a look at each is cheap. If only one has jobs, it is read once, with the whole limit.
+  -- Most lanes are empty, and checking each is cheap. If only one has jobs, it is read once, with the whole limit.
   select array_agg(here.lane), array_agg(here.low), array_agg(here.high) into v_lanes, v_lows, v_highs
   from unnest(p_lanes, p_from, p_to) as here (lane, low, high)
   cross join lateral (
@@ -115,10 +115,10 @@ declare
   v_wanted bigint;
   v_got tid[];
 begin
-  -- Another claim may lock some of the jobs between the look and the lock. Then look again, for the rest.
+  -- Another claim may lock some of the jobs between the read and the lock. Then read again, for the rest.
   for v_try in 1 .. 5 loop
     with wanted as materialized (
-      -- How many jobs to take from each lane. Looks without locks, because the lanes share the limit by rank.
+      -- How many jobs to take from each lane. Reads without locks, because the lanes share the limit by rank.
       select best.lane, best.low, best.high, count(*)::integer as size
       from (
         select lanes.lane, lanes.low, lanes.high
@@ -130,7 +130,7 @@ begin
           order by ready.rank, ready.id
           limit case when lanes.lane = 10 then 1 else p_limit end
         ) as first
-        -- If another claim has taken the suspect meanwhile, do not look for another one.
+        -- If another claim has taken the suspect meanwhile, do not search for another one.
         where v_try = 1 or lanes.lane <> 10
         order by first.rank, first.id
         limit p_limit - cardinality(v_places)

@@ -1,6 +1,7 @@
--- Deletes flushes that nobody repeats any more, and keys and notes whose time is over, at most p_limit of each. more says
--- whether to call again. Reads flushes that were written at p_from or later; next is where to continue, or null if there were
--- none. Under an old open transaction, deleted rows stay in the index, and a scan from the start reads past all of them.
+-- Deletes flushes that are too old to be repeated, and expired keys and notes, at most p_limit of each. more says
+-- whether to call again. Reads flushes that were written at p_from or later; next is where to continue, or null if
+-- there were none. Under an old open transaction, deleted rows stay in the index, and a scan from the start reads past
+-- all of them.
 create function holdfast.prune_expired(p_flush_ms bigint, p_limit integer, p_from bigint, out more boolean, out next bigint)
 language plpgsql
 set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -34,8 +35,8 @@ begin
   more := greatest(v_flushes, v_keys, v_notes) >= p_limit;
 end $$;
 
--- Deletes finished jobs, at most p_limit per call. A null count means no limit. The functions below read in the order of an
--- index and stop at the first job that stays; the settings keep it so whatever the statistics say.
+-- Deletes finished jobs, at most p_limit per call. A null count means no limit. The functions below read in the order
+-- of an index and stop at the first job that stays; the settings ensure this regardless of the statistics.
 create function holdfast.prune(
   p_completed_ms bigint, p_dead_ms bigint, p_cancelled_ms bigint,
   p_max_completed bigint, p_max_dead bigint, p_max_cancelled bigint, p_limit integer

@@ -1,13 +1,13 @@
--- Writes what became of positions of this worker's leases.
+-- Writes the outcomes of positions of this worker's leases.
 --
--- p_leases names each lease once, in order of token. p_masks has a bit for each position of a lease, up to the last one in
--- question. The lists after that have an entry for each bit that is set, lease by lease; null for a whole list means that no
--- position has it, and p_kinds is null if all are completed, or all forgotten (p_forget).
+-- p_leases names each lease once, in order of token. p_masks has a bit for each position of a lease, up to the last one
+-- to settle. The lists after that have an entry for each bit that is set, lease by lease; null for a whole list means
+-- that no position has it, and p_kinds is null if all are completed, or all forgotten (p_forget).
 --   kinds    completed, forget (completed or dead, and nothing is kept), retry, dead, snooze, release, cancelled
 --   details  the result, the error as JSON, or the reason
 --   records  see holdfast.with_record
--- Returns a text with an entry for each lease that is this worker's: its token, and behind a colon the positions that were
--- settled before, if any of those asked for was.
+-- Returns a text with an entry for each lease of this worker: its token, and after a colon the requested positions that
+-- were settled before, if any.
 create function holdfast.settle(
   p_worker uuid, p_leases bigint[], p_masks text[], p_kinds text[], p_delays bigint[], p_run_ms integer[],
   p_details text[], p_dropped boolean[], p_records text[], p_forget boolean
@@ -16,7 +16,7 @@ declare
   v_lease holdfast.lease;
   v_mask varbit;
   v_fresh varbit;
-  -- Every position that is asked for exists and is open.
+  -- Every requested position exists and is open.
   v_usual boolean;
   v_size integer;
   v_start integer := 0;
@@ -24,7 +24,7 @@ declare
 begin
   for v_at in 1 .. cardinality(p_leases) loop
     v_size := length(replace(p_masks[v_at], '0', ''));
-    -- Waits for earlier settles of the same lease. Everything read afterwards, the time too, reflects them.
+    -- Waits for earlier settles of the same lease. Everything read afterwards, including the time, reflects them.
     select * into v_lease from holdfast.lease as lease
     where lease.token = p_leases[v_at] and lease.worker = p_worker for update;
     if found then

@@ -84,7 +84,7 @@ begin
     select holdfast.delete_payloads(array_agg(fresh.id)) from fresh
     where fresh.payload is null and fresh.kind = 'forget' having count(*) > 0
   )
-  -- The jobs that come back: a release keeps its place in the queue, and all but a retry hand their attempt back.
+  -- The jobs that come back: a release keeps its place in the queue, and all but a retry use no attempt.
   select count(*) as found, count(*) filter (where fresh.kind = 'completed') as completed,
     count(*) filter (where fresh.kind = 'dead') as dead, count(*) filter (where fresh.kind = 'forget') as forgotten,
     count(*) filter (where fresh.kind in ('cancelled', 'wished')) as cancelled, (select count(*) from packed) as packed,

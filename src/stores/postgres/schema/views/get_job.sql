@@ -1,5 +1,5 @@
--- Jobs by their ids, from one snapshot: a job that moves meanwhile is neither missed nor found twice. Jobs of one batch are
--- unpacked together. Leases with strays are searched for what is nowhere else.
+-- Jobs by their ids, from one snapshot: a job that moves meanwhile is neither missed nor found twice. Jobs of one batch
+-- are unpacked together. Leases with strays are searched for jobs that are nowhere else.
 create function holdfast.find_jobs(p_ids uuid[]) returns setof holdfast.job language plpgsql stable rows 1
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin

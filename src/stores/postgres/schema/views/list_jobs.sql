@@ -1,13 +1,13 @@
--- One page of a list: the jobs between two ids that match, newest first or oldest first, at most p_limit of them. It is one
--- statement, so one snapshot. It looks at about p_budget jobs in each table at most. unread is null if it reached the end,
--- otherwise the first id it did not look at: everything before it is complete. looked is how many jobs it examined. Both stand
--- in every row; the job is null in the only row of an empty page.
+-- One page of a list: the jobs between two ids that match, newest first or oldest first, at most p_limit of them. It is
+-- one statement, so one snapshot. It reads at most about p_budget jobs in each table. unread is null if it reached the
+-- end, otherwise the first id it did not read: everything before it is complete. looked is how many jobs it read. Both
+-- are in every row; the job is null in the only row of an empty page.
 --
--- Null for a filter means any. The ids that match come first, from as few columns as the filters need; then the jobs of the
--- page are read as a whole, each looked up (a limit or an offset keeps the planner from joining whole tables). Batches
--- are read in order of the bound that comes first; those that cannot match by queue or name
--- are passed over unread. Besides, batches that begin before the page reach into it, and strays are outside the bounds of
--- theirs. There may be thousands of those, so only those are read that have the first ids.
+-- Null for a filter means any. The ids that match come first, from as few columns as the filters need; then the jobs of
+-- the page are read as a whole, each looked up (a limit or an offset keeps the planner from joining whole tables).
+-- Batches are read in order of the bound that comes first; those that cannot match by queue or name are skipped unread.
+-- In addition, batches that begin before the page reach into it, and strays are outside the bounds of their batch.
+-- There may be thousands of these batches, so only those with the first ids are read.
 create function holdfast.list_jobs(
   p_states text[], p_queues text[], p_names text[], p_fingerprints text[], p_tags text[],
   p_finished_from bigint, p_finished_before bigint, p_created_from bigint, p_created_before bigint,
@@ -36,7 +36,7 @@ declare
     and ($5 is null or holdfast.tags_of(job.facts) ?| $5)
     and ($6 is null or job.finished_at >= $6) and ($7 is null or job.finished_at < $7)
     and ($8 is null or job.created_at >= $8) and ($9 is null or job.created_at < $9)';
-  -- To take a batch apart is most of the work, and often its ids are enough.
+  -- Unpacking a batch is most of the work, and often its ids are enough.
   v_parts constant text := case
     when coalesce(p_names, p_fingerprints, p_tags) is not null or coalesce(p_created_from, p_created_before) is not null
     then 'json_array_elements((''['' || batch.jobs || '']'')::json)' else 'unnest(''{}''::json[])' end;
