@@ -33,9 +33,9 @@ export interface ManyCounts {
 /** Jobs made from many inputs, with the index of each input. */
 type Batch = { readonly index: number; readonly job: NewJob }[]
 
-/** Of single enqueues: what comes meanwhile travels with the next one, so fewer calls are better calls. */
+/** For single enqueues: those that arrive meanwhile are sent with the next call, so fewer calls are better. */
 const MAX_FLUSHES_IN_FLIGHT = 2
-/** Of one enqueueMany, whose flushes are full anyway. */
+/** For one enqueueMany, whose flushes are full anyway. */
 const MAX_FULL_FLUSHES_IN_FLIGHT = 4
 
 export class Enqueuer {
@@ -170,7 +170,7 @@ export class Enqueuer {
     await Promise.all(inFlight)
   }
 
-  /** One after the other: a transaction has one connection. What its database raises ends it, and is told as it is. */
+  /** One after the other: a transaction has one connection. A database error ends it, and is passed on unchanged. */
   async #flushAllIn(tx: unknown, batches: AsyncIterable<Batch>, tally: Tally): Promise<void> {
     for await (const batch of batches) {
       const answers = await this.#core.store.enqueueIn(

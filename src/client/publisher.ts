@@ -37,9 +37,9 @@ export interface PublishedCounts {
 type Batch = { readonly index: number; readonly event: PreparedEvent }[]
 
 const MAX_BATCHES_IN_FLIGHT = 2
-/** Of one publishMany, whose batches are full anyway. */
+/** For one publishMany, whose batches are full anyway. */
 const MAX_FULL_BATCHES_IN_FLIGHT = 2
-/** Of one batch, which is several flushes where an event has many subscribers. */
+/** For one batch, which is several flushes if an event has many subscribers. */
 const WRITES_AT_ONCE = 2
 
 export class Publisher {
@@ -87,7 +87,7 @@ export class Publisher {
     const tally = new Tally()
     const batches = this.#batches(kind, items, envelopeFrom(options), tally.failures)
     if (tx === undefined) await this.#deliverAll(batches, tally)
-    // One after the other: a transaction has one connection. What its database raises ends it, and is told as it is.
+    // One after the other: a transaction has one connection. A database error ends it, and is passed on unchanged.
     else for await (const batch of batches) tally.count(batch, await this.#deliverIn(tx, eventsOf(batch)))
     return tally.result()
   }

@@ -1,4 +1,6 @@
-/** What every part of one holdfast() shares. Parts read it when they need it and never keep a piece of it. */
+/**
+ * State that all parts of one holdfast() share. Parts read it on each use and never keep a reference to a piece of it.
+ */
 import { HoldfastError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import type { Events } from '../job/events.ts'
@@ -15,7 +17,7 @@ import type { HoldfastSettings } from './settings.ts'
 import { JobRegistry } from './registry.ts'
 import { StoreClient } from './store-client.ts'
 
-/** What tests exchange: the world that a Holdfast lives in. */
+/** The environment of a Holdfast, which tests replace. */
 export interface World {
   readonly store: Store
   readonly clock: Clock
@@ -49,17 +51,17 @@ export class Core {
     return this.#parts.ids
   }
 
-  /** What can be asked of the store. */
+  /** The calls to the store. */
   get store(): StoreClient {
     return this.#parts.store
   }
 
-  /** The way there. Calls go through `store`, which knows what is safe to repeat. */
+  /** The connection. Calls go through `store`, which knows what is safe to repeat. */
   get connection(): Pick<Connection, 'store' | 'closing' | 'insideCommit' | 'close'> {
     return this.#parts.connection
   }
 
-  /** Whether nothing is kept of a completed job. */
+  /** Whether completed jobs are deleted at once. */
   get forgets(): boolean {
     const { completedMs, maxCompleted } = this.settings.retention
     return completedMs === 0 || maxCompleted === 0
@@ -80,7 +82,7 @@ export class Core {
     return definition
   }
 
-  /** Moves into another world (a virtual clock, a store of its own); returns the way back. */
+  /** Moves into another world (a virtual clock, a separate store); returns a function that moves back. */
   moveTo(world: World): () => void {
     const before = this.#parts
     this.#parts = this.#partsIn(world)

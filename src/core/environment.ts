@@ -1,4 +1,7 @@
-/** The environment variables that Holdfast reads. Code wins over the environment, the environment over the defaults. */
+/**
+ * The environment variables that Holdfast reads. Options in code override the environment, which overrides the
+ * defaults.
+ */
 import { HoldfastError } from '../errors.ts'
 import { readWhole } from '../job/numbers.ts'
 
@@ -7,9 +10,9 @@ export interface Environment {
   readonly store: string | undefined
   /** JOB_POLL_INTERVAL, in milliseconds. */
   readonly pollMs: number | undefined
-  /** JOB_BATCH_SIZE: the most jobs in one claim. */
+  /** JOB_BATCH_SIZE: maximum number of jobs per claim. */
   readonly batchSize: number | undefined
-  /** JOB_MAX_RETRIES: tries after the first one. */
+  /** JOB_MAX_RETRIES: attempts after the first one. */
   readonly maxRetries: number | undefined
   /** WORKER_CONCURRENCY: slots of a worker. */
   readonly concurrency: number | undefined

@@ -22,7 +22,7 @@ export class InsideCommit {
     }
   }
 
-  /** Runs `work` as if it had been called from elsewhere, and with it all that it starts. */
+  /** Runs `work`, and everything that it starts, as if called from outside. */
   outside<T>(work: () => T): T {
     return this.#scope.getStore() === undefined ? work() : this.#scope.run(undefined, work)
   }

@@ -121,7 +121,7 @@ export class Instrumentation {
     return currentJob.getStore()?.inherited
   }
 
-  /** Sends the jobs to the store and tells of those that it took. */
+  /** Sends the jobs to the store and emits events for those that it accepted. */
   async aroundEnqueue(jobs: readonly NewJob[], send: () => Promise<Enqueued>): Promise<Enqueued> {
     const wrapped = this.#instruments.reduceRight<() => Promise<Enqueued>>(
       (inner, one) =>
@@ -158,7 +158,7 @@ function count(
   const { settlement, runMs } = request
   const { type } = settlement
   const isFailure = type === 'retry' || type === 'dead'
-  // Attempts that were snoozed, given back or cancelled say nothing about how well the work goes.
+  // Snoozed, released or cancelled attempts say nothing about how well the work goes.
   const isDone = type === 'completed' || (type === 'confirm' && answer === 'already')
   if (answer === 'lost' || !(isFailure || isDone)) return
   counters.processed++

@@ -5,10 +5,10 @@ import type { LazyAbort } from '../std/abort.ts'
 
 export interface Batched {
   readonly abort: LazyAbort
-  /** Why it was told to end; undefined if it was not. */
+  /** Why its signal was aborted; undefined if it was not. */
   readonly abortedFor: AbortWhy | undefined
   readonly inherited: Inherited
   unhandled(reason: unknown): void
-  /** The call that it is in; null while it waits for the others, undefined before. */
+  /** The call that it belongs to; null while it waits for the others, undefined before. */
   batchCall: { stopped(reason: Error): void } | null | undefined
 }

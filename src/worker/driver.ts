@@ -32,9 +32,9 @@ export interface DriverParts {
   /** What the worker has in hand; the driver adds what it holds itself. */
   readonly work: () => Omit<Work, 'settles' | 'reportsDue'>
   readonly takeReports: () => readonly Report[]
-  /** The event loop has had its turn: starts what may start. True if it should go on after the next turn. */
+  /** The event loop has had its turn: starts what may start. True if it should continue after the next turn. */
   readonly onTurn: () => boolean
-  /** Gives back what could have been started at this time. */
+  /** Releases jobs that could have been started at this time. */
   readonly giveBack: (staleMs: number) => void
   /** So many settles were answered. */
   readonly onSettled: (count: number) => void
@@ -237,13 +237,13 @@ export class Driver {
     try {
       onLease(lease, sentMs)
     } catch (error) {
-      // A heartbeat gives back what the session does not know.
+      // A heartbeat releases leases that the session does not know.
       session.forget([lease.token])
       throw error
     }
   }
 
-  /** The store's client has told of outages and missing rights; the session tells of everything else. */
+  /** The store client has emitted outages and missing rights; the session emits everything else. */
   #failed(doing: string, error: unknown, begunMs: number): void {
     this.#parts.session.tellError(doing, error)
     const isBug = !isStoreFailure(error) && !isRefusal(error)

@@ -27,8 +27,8 @@ export interface Ending {
 }
 
 /**
- * Small on purpose: with a million jobs waiting, most of their cost is garbage collection. So fields that few jobs have, or
- * only finished ones, are apart, and the rank is computed when needed.
+ * Small on purpose: with a million jobs waiting, most of their cost is garbage collection. So fields that few jobs
+ * have, or only finished ones, are separate, and the rank is computed when needed.
  */
 export interface Entry {
   /** Replaced as a whole when a unique key's conflict rule says so. */

@@ -17,19 +17,19 @@ import type { Pulse } from '../store.ts'
 import type { FromPulseThread, ToPulseThread } from './keeper.ts'
 import { PulseMemory } from './pulse-memory.ts'
 
-/** What is needed of the thread: a `Worker` has it, and so has a port into a thread that does other things besides. */
+/** The part of a thread used here: a `Worker` has it, and so does a port into a thread with other tasks. */
 export interface PulseThread extends Pick<EventEmitter, 'on' | 'once'> {
   postMessage(message: ToPulseThread, transfer?: readonly TransferListItem[]): void
-  /** It is no reason for the process to go on. */
+  /** Lets the process exit. */
   unref(): void
   terminate(): unknown
 }
 
 export interface PulseParts {
-  /** Starts the store's thread, or says why there can be none. */
+  /** Starts the store's thread, or returns why there can be none. */
   readonly thread: (() => PulseThread) | { readonly missing: string }
   readonly clock: Clock
-  /** Told once of what does not work as well as it could, in a line for people. */
+  /** Called once, with a line for people, about anything that does not work as well as it could. */
   readonly onNotice: (line: string) => void
 }
 
@@ -89,7 +89,7 @@ export class Pulses {
     }
   }
 
-  /** A port to the connection of the thread, which is not made for this; null while there is no thread. */
+  /** A port to the thread's connection, which is not opened for this; null while there is no thread. */
   openPort(): MessagePort | null {
     if (this.#thread === undefined || this.#closed) return null
     const { port1, port2 } = new MessageChannel()
@@ -123,7 +123,7 @@ export class Pulses {
       thread.on('exit', () => {
         if (this.#thread === thread) this.#thread = undefined
       })
-      // It serves the process, and is no reason for it to go on. Last, because a listener for messages is one.
+      // The thread must not keep the process alive. Last, because adding a message listener refs it again.
       thread.unref()
       this.#thread = thread
       for (const kept of this.#kept.values()) this.#tell({ type: 'keep', ...kept })

@@ -1,6 +1,7 @@
--- Uses: jobs, waiting, by_id, insert, schedules. Fires a tick of a schedule, if it is later than the last one that
--- fired: advances the schedule and writes its job. ARGV: schedule, tick, next tick (empty: none), then the job as
--- job_at takes it. Answers: fired, already or missing.
+-- Uses: jobs, waiting, by_id, insert, schedules.
+-- Fires a tick of a schedule, if it is later than the last one that fired: advances the schedule and writes its job.
+-- ARGV: schedule, tick, next tick (empty: none), then the job as job_at takes it.
+-- Answers: fired, already or missing.
 local text = redis.call('HGET', B .. 'schedules', ARGV[1])
 if not text then return 'missing' end
 local last, spec = string.match(text, '^(%S+) %S+ (.*)$')

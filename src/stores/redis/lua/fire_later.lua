@@ -1,7 +1,9 @@
--- Uses: jobs, waiting, by_id, insert, schedules. Fires a tick of a schedule on a cluster, where the job's queue is in
--- another shard: advances the schedule and puts the job into the outbox, in one step. The process that fired it
--- delivers it, or the next promote of any process does; it is written once. ARGV: schedule, tick, next tick (empty:
--- none), then the job as job_at takes it. Answers: fired, already or missing.
+-- Uses: jobs, waiting, by_id, insert, schedules.
+-- Fires a tick of a schedule on a cluster, where the job's queue is in another shard: advances the schedule and puts
+-- the job into the outbox, in one step. The process that fired it delivers it, or the next promote of any process does;
+-- it is written once.
+-- ARGV: schedule, tick, next tick (empty: none), then the job as job_at takes it.
+-- Answers: fired, already or missing.
 local text = redis.call('HGET', B .. 'schedules', ARGV[1])
 if not text then return 'missing' end
 local last, spec = string.match(text, '^(%S+) %S+ (.*)$')

@@ -1,6 +1,8 @@
--- Uses: jobs, waiting, by_id, final, leases, release. Renews a registered worker, records the cancels that took effect
--- in it, and releases leases whose claim answer it never got ("strangers"). ARGV: worker, how many of its jobs can run
--- at once (empty: as before), the number of this heartbeat (empty: none), how many
+-- Uses: jobs, waiting, by_id, final, leases, release.
+-- Renews a registered worker, records the cancels that took effect in it, and releases leases whose claim answer it
+-- never got ("strangers").
+-- ARGV: worker, how many of its jobs can run at once (empty: as before), the number of this heartbeat (empty: none),
+-- how many
 --       cancels took effect, token and position of each, then the tokens of strangers.
 -- Answers: 1 if the worker is registered, its tokens, the token, position and reason (JSON) of each cancel that has not taken
 --       effect yet, and the paused queues.

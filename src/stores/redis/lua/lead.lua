@@ -1,5 +1,6 @@
 -- Makes the candidate the leader for a term, or extends its term, unless another one leads. With 0 ms it steps down.
--- ARGV: candidate, ms. Answers: 1 if it leads now.
+-- ARGV: candidate, ms.
+-- Answers: 1 if it leads now.
 write_though_full()
 local text = redis.call('GET', B .. 'leader')
 if text then

@@ -1,6 +1,8 @@
--- Uses: jobs, waiting. Makes due jobs ready, the earliest of all queues first, no more than the limit. Reads about four
--- jobs for each that it moves, and one job of every other queue, however many are due. ARGV: limit. Answers: how many,
--- and when the next job is due (in ms from now; empty: none).
+-- Uses: jobs, waiting.
+-- Makes due jobs ready, the earliest of all queues first, no more than the limit. Reads about four jobs for each that
+-- it moves, and one job of every other queue, however many are due.
+-- ARGV: limit.
+-- Answers: how many, and when the next job is due (in ms from now; empty: none).
 write_though_full()
 local limit = tonumber(ARGV[1])
 

@@ -1,6 +1,8 @@
--- Uses: notes. Writes or replaces a note, even in a full Redis, because workers announce themselves by notes. Without a
--- text, removes it. ARGV: kind, id, text, lifetime in ms (empty: it does not expire); or only kind and id. Answers: 1,
--- or 0 if there was no note to remove.
+-- Uses: notes.
+-- Writes or replaces a note, even in a full Redis, because workers announce themselves by notes. Without a text,
+-- removes it.
+-- ARGV: kind, id, text, lifetime in ms (empty: it does not expire); or only kind and id.
+-- Answers: 1, or 0 if there was no note to remove.
 write_though_full()
 forget_old_notes(ARGV[1])
 local texts, expiry = notes_of(ARGV[1])

@@ -1,7 +1,8 @@
--- Uses: jobs, leases, by_id. Scans a part of each of these and deletes outdated entries: revoked tokens, unique keys
--- that were held for a time, inactive senders, and the ids of deleted jobs in buckets, if those are most of the bucket.
--- ARGV: a cursor for each of the four, then how long senders are kept (ms). Answers: the four cursors to continue from,
--- and how many entries were deleted.
+-- Uses: jobs, leases, by_id.
+-- Scans a part of each of these and deletes outdated entries: revoked tokens, unique keys that were held for a time,
+-- inactive senders, and the ids of deleted jobs in buckets, if those are most of the bucket.
+-- ARGV: a cursor for each of the four, then how long senders are kept (ms).
+-- Answers: the four cursors to continue from, and how many entries were deleted.
 write_though_full()
 local rules = {
   { REVOKED, function(text) return tonumber(string.match(text, '^%d+')) + DAY_MS end },

@@ -1,7 +1,8 @@
--- Uses: jobs, waiting, by_id, filter. Goes through jobs in order of id, one step per call. A job that exists during all
--- steps is seen once. Writes nothing. ARGV: all, or dead for dead jobs only; up or down; the id after which to begin
--- (empty: at the first); the lowest and the
---       highest id (empty: no bound); how many jobs are wanted; how many to scan; a filter as filter.lua takes it. Answers: the id after which the next step begins (empty: there is none), how many were scanned, the selected ids.
+-- Uses: jobs, waiting, by_id, filter.
+-- Goes through jobs in order of id, one step per call. A job that exists during all steps is seen once. Writes nothing.
+-- ARGV: all, or dead for dead jobs only; up or down; the id after which to begin (empty: at the first); the lowest and
+--       the highest id (empty: no bound); how many jobs are wanted; how many to scan; a filter as filter.lua takes it.
+-- Answers: the id after which the next step begins (empty: there is none), how many were scanned, the selected ids.
 local source, is_down, after, low, high = ARGV[1], ARGV[2] == 'down', ARGV[3], ARGV[4], ARGV[5]
 local want, budget = tonumber(ARGV[6]), tonumber(ARGV[7])
 local selected_of = selector(cjson.decode(ARGV[8]))

@@ -103,7 +103,8 @@ select * from holdfast_worker;
 -- name: pausedQueues
 select name from holdfast_queue where paused = 1;
 
--- name: unheardCancels Workers that have not received a cancel yet.
+-- name: unheardCancels
+-- Workers that have not received a cancel yet.
 select distinct worker from holdfast_lease where token in (select token from holdfast_cancel where heard = 0);
 
 -- name: cancelAt
