@@ -1,4 +1,4 @@
-/** What an enqueue writes in one step, and its answer. */
+/** The jobs that an enqueue writes in one step, and its answer. */
 import type { FlushId, JobId } from '../job/ids.ts'
 import type { NewJob } from '../job/record.ts'
 
@@ -14,7 +14,7 @@ export interface Flush {
 }
 
 export interface EnqueueAnswer {
-  /** The job that now stands for the enqueue: the new one, or the holder of its unique key. */
+  /** The resulting job: the new one, or the holder of its unique key. */
   readonly id: JobId
   readonly outcome: 'inserted' | 'duplicate' | 'replaced' | 'rescheduled'
 }

@@ -6,13 +6,9 @@ import type { SettleRequest } from './store.ts'
 /** For the `default` of a switch over all kinds. */
 export function unknownSettlement(settlement: never): never {
   const { type } = settlement as { readonly type: unknown }
-  throw new HoldfastError(
-    'HF_STORE_CONTRACT',
-    `There is no settlement of the kind ${JSON.stringify(type)}.`,
-    {
-      hint: 'Settle jobs as completed, retry, dead, snooze, release, cancelled or confirm.',
-    },
-  )
+  throw new HoldfastError('HF_STORE_CONTRACT', `Unknown kind of settlement: ${JSON.stringify(type)}.`, {
+    hint: 'Settle jobs as completed, retry, dead, snooze, release, cancelled or confirm.',
+  })
 }
 
 /** For stores whose server does not check these values. */

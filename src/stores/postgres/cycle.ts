@@ -23,7 +23,7 @@ export interface CycleParts {
   readonly statements: Statements
   readonly lanes: Lanes
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** Whether anybody has subscribed to wake-ups. Otherwise nothing tells of the jobs that come in below what was claimed last. */
+  /** Whether there is a subscriber to wake-ups. Otherwise nothing announces jobs below the last claimed rank. */
   readonly isSubscribed: () => boolean
 }
 

@@ -1,11 +1,11 @@
 /**
- * Leases that survive a blocked event loop: a thread of its own renews them, on a connection of its own. One thread
- * for all workers of a store, started with the first of them. It never keeps the process alive, and if it fails nothing
- * is lost but its help: the workers' own heartbeats go on as they do.
+ * Leases that survive a blocked event loop: a separate thread renews them, on its own connection. One thread serves all
+ * workers of a store, started with the first of them. It never keeps the process alive, and if it fails, the workers'
+ * own heartbeats continue as before.
  *
- * What both sides know stands in shared memory (`pulse-memory.ts`), since a blocked loop reads no messages. The thread
- * trusts the main loop for a limited time only: each turn is noted there, and a worker whose loop has not turned for
- * longer than its patience is not renewed.
+ * Both sides share memory (`pulse-memory.ts`), because a blocked loop reads no messages. The thread trusts the main
+ * loop for a limited time only: each turn is recorded there, and a worker whose loop has not turned for longer than its
+ * patience is not renewed.
  */
 import type { EventEmitter } from 'node:events'
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'

@@ -1,7 +1,6 @@
 /**
- * Wake-ups by PUBLISH, on a connection of their own while somebody listens. It is asked now and then whether it still
- * lives: a subscriber never sends anything else, so a half-open one would stay silent for ever. Best effort: whoever
- * listens polls, too.
+ * Wake-ups by PUBLISH, on a separate connection while there are listeners. The connection is pinged regularly: a
+ * subscriber sends nothing else, so a half-open one would stay silent forever. Best effort: listeners poll as well.
  */
 import { isLasting } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
@@ -34,7 +33,7 @@ export class WakeUps {
 
   async subscribe(listener: Listener): Promise<() => Promise<void>> {
     if (this.#closed) throw closed()
-    // A function of its own, so that one that subscribes twice is told twice and can stop each.
+    // Wrapped, so that a function subscribed twice is two subscriptions.
     const mine: Listener = (hint) => listener(hint)
     this.#listeners.add(mine)
     const subscription = (this.#subscription ??= new Subscription(this.#parts, this.#channel, (text) =>

@@ -1,4 +1,4 @@
-/** Who is told of wake-ups in this process. */
+/** The listeners for wake-ups in this process. */
 import type { WakeUp } from '../store.ts'
 
 type Listener = (hint: WakeUp) => void

@@ -1,7 +1,7 @@
 /**
- * The way to PostgreSQL, by `pg`. Every wait has an end on this side: `pg` alone hangs for ever on a connection whose other
- * end is gone. Permanent errors come out as HoldfastErrors, under codes of their own; other errors of the server and of the
- * socket come out as they are, so that the caller takes them for an outage and tries again.
+ * Access to PostgreSQL with `pg`. Every wait has a timeout on this side: `pg` alone hangs forever on a connection whose
+ * other end is gone. Permanent errors come out as HoldfastErrors, under codes of their own; other errors of the server
+ * and of the socket come out as they are, so that the caller takes them for an outage and tries again.
  */
 import { systemClock } from '../../../std/clock.ts'
 import type { Clock } from '../../../std/clock.ts'
@@ -100,7 +100,7 @@ export class PgExecutor implements Queryable {
     if (thread !== null) thread.onThread = () => this.#listener?.moveToThread()
   }
 
-  /** Connects, and tells what it found. Safe to call again. Rejects where the database cannot be used. */
+  /** Connects, and returns what it found. Safe to call again. Rejects if the database cannot be used. */
   open(): Promise<ServerFacts> {
     if (this.#closing !== undefined) return Promise.reject(closed())
     this.#opening ??= this.#ask().catch((error: unknown) => {

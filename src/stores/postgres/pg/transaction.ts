@@ -63,7 +63,7 @@ export class Transaction implements Queryable {
   }
 
   readonly handle: TransactionHandle = {
-    // With the driver's own types and none of our names: these statements, and their errors, are somebody else's.
+    // With the driver's own types and none of our names: these statements, and their errors, are the user's.
     query: (text, values = []) =>
       this.#do('a statement', () =>
         this.#parts.connection.run({ text, values: [...values] }, this.#parts.timeoutMs),
@@ -76,7 +76,7 @@ export class Transaction implements Queryable {
   }
 
   async #do<T>(what: string, work: () => Promise<T>): Promise<T> {
-    // Its connection may be in somebody else's transaction by now.
+    // Its connection may be in another transaction by now.
     if (this.over) throw transactionOver(what)
     try {
       return await work()

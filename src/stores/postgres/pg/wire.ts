@@ -18,7 +18,7 @@ export interface Wire {
   run(text: string): Promise<void>
   /** Ends it politely. */
   end(): Promise<void>
-  /** Ends it at once; what is under way rejects with this reason. */
+  /** Ends it at once; pending calls reject with this reason. */
   cut(reason: Error): void
 }
 

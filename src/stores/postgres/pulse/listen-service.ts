@@ -7,7 +7,7 @@ import type { PgConnection } from '../pg/connection.ts'
 import { explain } from '../server-errors.ts'
 import { ANSWER_MS, type FromListenService, type ToListenService } from '../pg/wire.ts'
 
-/** Notices that wait while the main thread reads none. Beyond that it is told of a gap instead. */
+/** Maximum number of notices kept while the main thread reads none. Beyond that a gap is reported instead. */
 const MOST_HELD = 1_000
 
 export class ListenService {
@@ -15,7 +15,7 @@ export class ListenService {
   #connection: PgConnection<OwnClient> | undefined
   #held: PgNotice[] = []
   #missed = false
-  /** Notices are under way to the main thread, which has not said yet that it has read them. */
+  /** Notices were sent to the main thread, which has not acknowledged them yet. */
   #unread = false
   #ended = false
 
@@ -44,7 +44,7 @@ export class ListenService {
   fail(thrown: unknown): void {
     const error = asError(explain(thrown))
     const code = error instanceof HoldfastError ? error.code : 'HF_STORE_UNREACHABLE'
-    // Without the package in the thread, the main thread does better with a connection of its own.
+    // If the package cannot be loaded in the thread, the main thread should use its own connection.
     if (code !== 'HF_BAD_STORE') this.#post({ type: 'failed', code, why: error.message })
     this.end()
   }

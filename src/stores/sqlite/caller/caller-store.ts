@@ -1,5 +1,5 @@
 /**
- * The store in somebody else's database: tables with a prefix, on connections of the caller's own library in the caller's
+ * The store in the caller's database: tables with a prefix, on connections of the caller's own library in the caller's
  * thread. Two SQLite libraries of one process on one file lose data without an error, so it can be no other.
  *
  * Steps run on one connection of ours, `commit()` on another, and `{ tx }` on the caller's. Nothing renews leases while the
@@ -149,7 +149,7 @@ class CallerStore {
     return opened
   }
 
-  /** Makes the tables if nobody has the write lock. If somebody has, the first step does, or the caller's transaction. */
+  /** Creates the tables if the write lock is free. Otherwise the first step does, or the caller's transaction. */
   async #open(): Promise<Opened> {
     const { database } = this.#library.connect()
     try {

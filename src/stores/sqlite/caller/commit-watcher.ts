@@ -1,6 +1,6 @@
 /**
- * Looks for commits of other connections: other processes, the caller's own transactions. There is no file to watch, as
- * beside a database of our own: the caller's directory is not ours to put one in.
+ * Polls for commits of other connections: other processes, the caller's own transactions. Unlike our own directory, the
+ * caller's has no file to watch: we must not create one there.
  */
 import { systemClock } from '../../../std/clock.ts'
 import type { Db } from '../engine/db.ts'

@@ -1,4 +1,4 @@
-/** What the names of our tables begin with in somebody else's database. */
+/** Prefix of our tables in the caller's database. */
 import { HoldfastError } from '../../../errors.ts'
 import { PREFIX } from '../engine/db.ts'
 

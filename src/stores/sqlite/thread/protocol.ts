@@ -28,7 +28,7 @@ export interface ThreadData extends StoreData {
 export type ToStore =
   /** Arguments and answers as in `tuples.ts`. */
   | { readonly type: 'call'; readonly id: number; readonly name: StepName; readonly args: readonly unknown[] }
-  /** Whether somebody listens for what other processes change. */
+  /** Whether there are listeners for changes by other processes. */
   | { readonly type: 'listen'; readonly on: boolean }
   /** Renews leases while the main loop is blocked: see `../../pulse/keeper.ts`, which reads this port. */
   | { readonly type: 'pulse'; readonly port: MessagePort }
