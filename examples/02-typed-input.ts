@@ -1,5 +1,5 @@
 // A schema types the input and checks it twice: when it is enqueued, and again before the handler, where defaults and
-// coercions apply. Any Standard Schema serves: zod, valibot, arktype.
+// coercions apply. Any Standard Schema works: zod, valibot, arktype.
 import { holdfast, InvalidInputError } from 'holdfast'
 import { z } from 'zod'
 
@@ -9,7 +9,7 @@ const sendInvoice = hf.job({
   input: z.object({
     to: z.email(),
     copies: z.number().int().positive().default(1),
-    // Jobs are stored as JSON, so a date travels as text; the handler gets a Date.
+    // Jobs are stored as JSON, so a date is stored as a string; the handler gets a Date.
     due: z.iso.date().transform((text) => new Date(text)),
   }),
   run: ({ input }) => `${input.copies} copy to ${input.to}, due in ${input.due.getUTCFullYear()}`,

@@ -1,5 +1,5 @@
-// What fails is tried again with growing delays, unless its error says otherwise; what fails for good is kept as a dead
-// letter. Delays lose up to half to chance (`jitter`), which is off here so that the output is always the same.
+// A failed job is retried with growing delays, unless its error says otherwise; a job that fails for good is kept as a
+// dead letter. `jitter` shortens delays by up to half at random; it is off here so that the output is always the same.
 import { Fatal, holdfast, RetryIn } from 'holdfast'
 import { z } from 'zod'
 

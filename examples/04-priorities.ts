@@ -4,7 +4,7 @@ import { holdfast } from 'holdfast'
 import { z } from 'zod'
 
 const hf = holdfast({
-  // What a level is worth, queue by queue; with 'strict' a higher priority always goes first.
+  // The head start of a level, per queue; with 'strict' a higher priority always goes first.
   queues: { default: { aging: '1m' } },
 })
 const notify = hf.job({

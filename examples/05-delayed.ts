@@ -1,4 +1,4 @@
-// Jobs for later: `in` a while, or `at` a time. Until then they are `scheduled`, and take no slot.
+// Delayed jobs: `in` a duration, or `at` a time. Until then they are `scheduled`, and take no slot.
 import { holdfast, HoldfastError } from 'holdfast'
 import { z } from 'zod'
 
@@ -18,7 +18,7 @@ await hf.work()
 await last.result()
 
 try {
-  // A time without a zone means something else on every machine.
+  // A time without a zone would differ between machines.
   await remind.enqueue('tomorrow', { at: '2030-01-31 09:00' })
 } catch (error) {
   if (!(error instanceof HoldfastError)) throw error

@@ -1,5 +1,5 @@
-// At most one job holds a unique key. An enqueue that meets the holder makes no new job, and says so: `duplicate`.
-// What it does to a holder that still waits is `onConflict`.
+// At most one job holds a unique key. If the key is held, an enqueue makes no new job and says so: `duplicate`.
+// `onConflict` decides what it does to a holder that is still waiting.
 import { holdfast, type Unique } from 'holdfast'
 import { z } from 'zod'
 

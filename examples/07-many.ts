@@ -1,5 +1,5 @@
-// Any number of jobs, from anything that can be iterated, in bounded memory. An input that is refused does not keep the
-// others back: the error lists each by its index. hf.enqueueMany() takes different jobs, all of them or none.
+// Any number of jobs, from any iterable, in bounded memory. A refused input does not stop the others: the error lists
+// each by its index. hf.enqueueMany() takes different jobs, all of them or none.
 import { holdfast, PartialEnqueueError } from 'holdfast'
 import { z } from 'zod'
 

@@ -1,4 +1,4 @@
-// A handler tells how far it is and what it does; whoever has the handle can watch.
+// A handler reports progress and log lines; anyone with the handle can watch.
 import { EventEmitter, once } from 'node:events'
 import { holdfast } from 'holdfast'
 
@@ -9,14 +9,14 @@ const convert = hf.job({
   async run({ progress, log }) {
     log.info('opened the file', { seconds: 90 })
     progress(45, 90, 'first half')
-    // watch() gives the newest state, not each one: wait here, so that the example always prints the same.
+    // watch() yields the newest state, not every one: wait here, so that the output is always the same.
     await once(viewer, 'seen')
     log.warn('the audio track is empty')
     progress(90, 90, 'second half')
   },
 })
 
-// Log lines are kept with the job, and are events; the logger that is used by default shows warnings and errors.
+// Log lines are kept with the job, and emitted as events; the default logger shows warnings and errors.
 hf.on('job.log', ({ job, level, message, fields }) => console.log(job, level, message, fields))
 
 await hf.work()

@@ -1,5 +1,5 @@
-// A handler's signal aborts when the job is cancelled, when its time is up and when the worker stops; the reason says
-// which. Hand the signal on to whatever waits: fetch, timers, database drivers.
+// A handler's signal aborts when the job is cancelled, at its timeout and when the worker stops; the reason says which.
+// Pass the signal on to anything that waits: fetch, timers, database drivers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Aborted, holdfast } from 'holdfast'
 
@@ -26,7 +26,7 @@ console.log(`waiting: ${await waiting.cancel('typed the wrong address')}`)
 await waiting.result().catch(tell)
 
 await hf.work()
-// Running: its signal fires, and it is cancelled once the handler gives in.
+// Running: its signal aborts, and it is cancelled once the handler returns.
 const running = await crawl.enqueue()
 for await (const { state } of running.watch()) {
   if (state === 'running') console.log(`running: ${await running.cancel('the site asked us to')}`)

@@ -1,4 +1,4 @@
-// Code around all handlers. What a middleware hands to next() is in the handler's `ctx`, with its type.
+// Code around all handlers. The argument of next() is in the handler's `ctx`, with its type.
 import { holdfast } from 'holdfast'
 import { z } from 'zod'
 
@@ -22,7 +22,7 @@ const saveOrder = hf.job({
   input: z.object({ order: z.number() }),
   run: ({ input, ctx }) => ctx.db.save(`order ${input.order}`),
 })
-// A job that is defined on `base` has no middleware: no `ctx.db`, neither in its type nor when it runs.
+// A job that is defined on `base` has no middleware: no `ctx.db`, neither in its type nor at run time.
 const plain = base.job({ name: 'plain', run: ({ ctx }) => console.log('plain', Object.keys(ctx)) })
 
 await hf.work()

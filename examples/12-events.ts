@@ -1,4 +1,4 @@
-// All that happens is an event. Logs are listeners of them: pass a pino logger, or anything with its four methods.
+// Holdfast emits events; the log listens to them. Pass a pino logger, or any object with its four methods.
 import { holdfast, type PinoLike } from 'holdfast'
 
 const logger: PinoLike = {

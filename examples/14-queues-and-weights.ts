@@ -1,5 +1,5 @@
-// Several queues, read by weight: while both have work, two mails go out for each report. A queue can be paused, for all
-// workers, and its jobs wait.
+// Several queues, read by weight: while both have jobs, two mails are sent for each report. A queue can be paused for
+// all workers; its jobs wait.
 import { holdfast, type RunContext } from 'holdfast'
 import { z } from 'zod'
 

@@ -1,5 +1,5 @@
-// stop() claims nothing more and lets running jobs finish. What is not done when the time is over is aborted and given
-// back with no attempt used: the next worker runs it as if nothing had been.
+// stop() claims nothing more and lets running jobs finish. Jobs that are not done at the deadline are aborted and
+// released without using an attempt: the next worker runs them as if nothing had happened.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Aborted, holdfast } from 'holdfast'
 import { z } from 'zod'

@@ -1,5 +1,5 @@
-// Two ways to run again later without using an attempt, as these jobs with only one show: snooze when there is nothing
-// to do yet, and throw DependencyDown when something that the job needs is known to be down.
+// Two ways to run again later without using an attempt, shown by jobs with only one: snooze when there is nothing to do
+// yet, and throw DependencyDown when something that the job needs is known to be down.
 import { DependencyDown, holdfast } from 'holdfast'
 
 const hf = holdfast({ logger: false })

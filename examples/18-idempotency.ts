@@ -1,5 +1,5 @@
-// A worker can die when the work is done and before it could say so; the job is then delivered again. The test kit's
-// deliver: 'twice' does that to every job, and shows which handlers survive it.
+// A worker can die after the work is done and before it is acknowledged; the job is then delivered again. The test
+// kit's deliver: 'twice' does that to every job, and shows which handlers are idempotent.
 import { holdfast } from 'holdfast'
 import { testQueue } from 'holdfast/testing'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-// A job again and again. The schedule is kept in the store: every process sees the same, and each tick fires once.
+// A recurring job. The schedule is kept in the store: every process sees the same, and each tick fires once.
 import { holdfast } from 'holdfast'
 import { z } from 'zod'
 
@@ -22,7 +22,7 @@ await hf.work()
 await three
 console.log('removed:', await tick.unschedule('tick'))
 
-// By local time, with a zone; what happens while nobody is there, or while the last one still runs, is up to you.
+// By local time, with a zone; options decide what happens if no worker is running, or the last job is unfinished.
 await tick.schedule('weekdays', {
   cron: '30 9 * * MON-FRI',
   tz: 'Europe/Berlin',

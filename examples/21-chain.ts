@@ -1,4 +1,4 @@
-// A chain of responsibility: processors are asked in order until one handles the job.
+// A chain of responsibility: processors run in order until one handles the job.
 import { chain, holdfast } from 'holdfast'
 import { z } from 'zod'
 
@@ -23,7 +23,7 @@ await hf.work()
 console.log(await (await webhook.enqueue({ type: 'pull_request.opened', number: 7 })).result())
 console.log(await (await webhook.enqueue({ type: 'push', number: 8 })).result())
 
-// Where all pass, nobody ever will handle it: a dead letter at once, whose error names who was asked.
+// If all pass, the job is a dead letter at once, and its error names the processors.
 const unknown = await webhook.enqueue({ type: 'star', number: 9 })
 const { cause } = (await unknown.result().catch((error: unknown) => error)) as Error
 console.log((cause as Error).message)

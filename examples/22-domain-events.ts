@@ -1,4 +1,4 @@
-// Something happened: whoever subscribes to it gets a job of its own, which is retried and fails alone.
+// Something happened: each subscriber gets its own job, which is retried and fails on its own.
 import { holdfast } from 'holdfast'
 import { z } from 'zod'
 
@@ -16,7 +16,7 @@ hf.subscribe({
     return `merged ${data.repo}#${data.number}`
   },
 })
-// A pattern: `*` is one part of a name, `**` at the end one or more. What comes is of any type.
+// A pattern: `*` is one part of a name, `**` at the end one or more. The data can be of any type.
 const audit = hf.subscribe({ name: 'audit', to: 'pull_request.*', run: ({ input }) => `noted ${input.name}` })
 // Or a handler for each event.
 hf.subscribe({
@@ -51,7 +51,7 @@ const after = await closed.publishMany([
 ])
 console.log(`${after.published} events became ${after.jobs} jobs`)
 
-hf.on('event.unheard', ({ event }) => console.log(`nobody subscribes to ${event}`))
+hf.on('event.unsubscribed', ({ event }) => console.log(`no subscriber for ${event}`))
 await hf.event('repository.starred').publish()
 try {
   hf.subscribe({ name: 'typo', to: 'pull_request.**.late', run: () => undefined })

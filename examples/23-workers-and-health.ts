@@ -1,12 +1,12 @@
 // Several named workers in one process: started and stopped together, listed by every process on the same store, and
-// judged every 30 seconds, with checks of your own.
+// checked every 30 seconds, together with your own checks.
 import { holdfast } from 'holdfast'
 import { z } from 'zod'
 
 const hf = holdfast({
   logger: false,
   queues: { mail: {}, reports: {} },
-  // From when on a worker counts as unhealthy; without it: 30 minutes, 10 % and 1,000 jobs.
+  // Thresholds beyond which a worker is unhealthy; by default 30 minutes, 10 % and 1,000 jobs.
   health: { errorRate: 0.2 },
 })
 const mail = hf.job({

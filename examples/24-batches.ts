@@ -1,4 +1,4 @@
-// A batch handler: many jobs a call, a result or an error for each of them.
+// A batch handler: many jobs per call, a result or an error for each.
 import { holdfast } from 'holdfast'
 import { z } from 'zod'
 
@@ -7,7 +7,7 @@ const insertRow = hf.batchJob({
   name: 'insert-row',
   queue: 'rows', // a queue of their own, so that claims bring nothing else
   input: z.object({ id: z.number(), text: z.string() }),
-  // A call begins with 4 jobs, or with those that are there once the oldest has waited for 200 ms.
+  // A call begins with 4 jobs, or with fewer once the oldest has waited for 200 ms.
   batch: { size: 4, fill: 4, wait: '200ms' },
   retry: { attempts: 2, delay: '10ms', jitter: false },
   run({ jobs }) {

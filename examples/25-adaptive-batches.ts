@@ -1,4 +1,4 @@
-// A batch that finds its own size: it grows while calls are quick, and shrinks while they are slow.
+// A batch with an adaptive size: it grows while calls are fast, and shrinks while they are slow.
 import { holdfast } from 'holdfast'
 import { setTimeout as pass } from 'node:timers/promises'
 import { z } from 'zod'
@@ -9,7 +9,8 @@ const embed = hf.batchJob({
   name: 'embed',
   input: z.number(),
   batch: {
-    // By default from 5 to 50, starting at 10; halved where the mean of ten batches is above 5 s, half as many again below 2 s.
+    // By default from 5 to 50, starting at 10; halved if the mean of ten batches is above 5 s, grown by half if it is
+    // below 2 s.
     size: { min: 5, max: 20, start: 10, over: 2, growBelow: '50ms', shrinkAbove: '100ms' },
   },
   async run({ jobs }) {

@@ -1,4 +1,4 @@
-// What failed for good: a handler for it, groups of what failed alike, replay with another input, discard.
+// Dead letters: a handler for new ones, groups by error, replay with another input, discard.
 import { Fatal, holdfast } from 'holdfast'
 import { z } from 'zod'
 
@@ -14,7 +14,7 @@ const sendMail = hf.job({
   },
 })
 
-// Runs on some worker of the fleet, at least once for each: page somebody, open a ticket.
+// Runs on some worker of the fleet, at least once for each: send a page, open a ticket.
 const heard = new Promise<void>((resolve) => {
   let letters = 0
   hf.deadLetters.handle((letter) => {
@@ -35,7 +35,7 @@ for (const { input, attempts } of letters)
     attempts.map(({ outcome }) => outcome),
   )
 
-// Mended on the way: the job's schema judges what the function makes of each.
+// Replays with corrected inputs: the job's schema validates the function's result.
 const [largest] = await hf.deadLetters.groups({ jobs: ['send-mail'] })
 const { changed } = await hf.deadLetters.replay(
   { fingerprints: largest === undefined ? [] : [largest.fingerprint] },

@@ -37,9 +37,9 @@ export const ERROR_HINTS = {
   HF_NOT_JSON: 'Pass only what JSON can hold; the message names the path and what to pass instead.',
   HF_TOO_LARGE: 'Store the large value elsewhere and pass a reference to it.',
   HF_PARTIAL_ENQUEUE:
-    'All other inputs that were read are enqueued. Correct the inputs listed in `failures` and enqueue them again, together with all from `stoppedAt` on.',
+    'All other inputs that were read are enqueued. Correct the inputs listed in `failures` and enqueue them again, with all inputs from `stoppedAt` on.',
   HF_PARTIAL_PUBLISH:
-    'All other events that were read are published. Correct those listed in `failures` and publish them again, together with all from `stoppedAt` on.',
+    'All other events that were read are published. Correct those listed in `failures` and publish them again, with all events from `stoppedAt` on.',
   HF_STORE_UNREACHABLE:
     'Check that the store is running and reachable, then try again; the job may have been enqueued anyway.',
   HF_STORE_DENIED:
@@ -65,9 +65,9 @@ export const ERROR_HINTS = {
   HF_JOB_FAILED:
     'The job failed for good; `cause` has the last error. Fix it, then replay the job or enqueue it again.',
   HF_JOB_CANCELLED: 'The job was cancelled; the message has the reason, if one was given.',
-  HF_RESULT_TIMEOUT: 'The job is not finished yet: wait longer with { timeout }, or look at handle.state().',
+  HF_RESULT_TIMEOUT: 'The job is not finished yet: wait longer with { timeout }, or check handle.state().',
   HF_RESULT_DROPPED: 'Return something smaller, such as a reference to the result.',
-  HF_EXPIRED: 'The time that { expiresIn } gave the job is over: replay the job, or give it more time.',
+  HF_EXPIRED: 'The job expired before it could run: replay it, or raise its { expiresIn }.',
   HF_BATCH_RESULT:
     'Return one result for each job of the batch, in order (an Error for a job that failed), or nothing.',
   HF_ATTEMPT_TIMEOUT: "Raise the job's `timeout`, or make the handler watch its signal and finish sooner.",
@@ -114,7 +114,7 @@ export function isOutage(error: unknown): boolean {
 
 /**
  * Whether the store as a whole cannot be used: it is away, full, missing or denies access (`store.down` and
- * `store.unusable` tell of these), or it is closed.
+ * `store.unusable` report these), or it is closed.
  */
 export function isStoreFailure(error: unknown): boolean {
   return isOutage(error) || isLasting(error) || hasCode(error, 'HF_STORE_FULL') || hasCode(error, 'HF_CLOSED')
@@ -129,7 +129,7 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'HF_STORE_REFUSED'
 }
 
-/** Ends a text that somebody else wrote with a full stop, as our sentences end. */
+/** Ends a foreign message with a full stop, as our sentences end. */
 function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`
 }
@@ -243,7 +243,7 @@ export class Aborted extends HoldfastError {
 
 // ── errors that a handler throws to say what its failure means ──────────────────────────────────────────────────────────
 
-/** A failure that a retry cannot help: the job becomes a dead letter at once. */
+/** A failure that no retry can fix: the job becomes a dead letter at once. */
 export class Fatal extends Error {
   override readonly name = 'Fatal'
 }
@@ -263,7 +263,7 @@ export class RetryIn extends Error {
 export class DependencyDown extends Error {
   override readonly name = 'DependencyDown'
   readonly dependency: string
-  /** Not before this long. */
+  /** Minimum delay before the job runs again. */
   readonly retryAfter: Duration | undefined
 
   constructor(dependency: string, options: { retryAfter?: Duration; cause?: unknown } = {}) {
@@ -276,7 +276,10 @@ export class DependencyDown extends Error {
   }
 }
 
-/** Refuses an invalid delay where the handler gives it, so that the mistake shows; the job is then retried by its policy. */
+/**
+ * Rejects an invalid delay where the handler passes it, so that the mistake shows; the job is then retried by its
+ * policy.
+ */
 function readDelay(delay: Duration, what: string): Duration {
   const ms = parseDuration(delay)
   if (ms !== undefined && ms >= 0) return delay

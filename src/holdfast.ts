@@ -53,9 +53,9 @@ import type { WorkOptions } from './worker/options.ts'
 import { Hub, type RunningWorker } from './hub.ts'
 
 export interface Options<Queues extends Record<string, QueueConfig>> extends ClientOptions<Queues> {
-  /** How often workers and checks are looked at, and from when on a worker counts as unhealthy. */
+  /** How often workers and checks are evaluated, and the thresholds beyond which a worker is unhealthy. */
   readonly health?: HealthOptions
-  /** A pino logger, or anything with its debug, info, warn and error; false for none. @default warnings to stderr */
+  /** A pino logger, or any object with its debug, info, warn and error; false for none. @default warnings to stderr */
   readonly logger?: PinoLike | false
 }
 
@@ -64,7 +64,7 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
   job<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
     definition: JobWithRun<N, S, Q, Ctx, R>,
   ): Job<N, Raw<S>, Returned<R>, Q>
-  /** Defines a job whose handler is given many of them at a time. Give such jobs a queue of their own. */
+  /** Defines a job whose handler takes many jobs per call. Put batch jobs in their own queue. */
   batchJob<const N extends string, R = void, S extends StandardSchemaV1 | undefined = undefined>(
     definition: BatchJobOptions<N, S, Q, Ctx, R>,
   ): Job<N, Raw<S>, BatchReturned<R>, Q>
@@ -81,44 +81,44 @@ export interface Holdfast<Q extends string, Ctx> extends AsyncDisposable {
     name: N,
     schema?: S & JsonInput<S>,
   ): DomainEvent<N, S>
-  /** Defines a job that runs for each event that it is subscribed to. */
+  /** Defines a job that runs for each event it subscribes to. */
   subscribe<const N extends string, const T extends To, R = void>(
     definition: SubscriberWithRun<N, T, Q, Ctx, R>,
   ): Subscriber<N, T, Returned<R>, Q>
   subscribe<const N extends string, const T extends To>(
     definition: SubscriberByName<N, T, Q, Ctx>,
   ): Subscriber<N, T, unknown, Q>
-  /** Adds code around the handlers of all jobs that are defined through the result. */
+  /** Returns a holdfast() whose jobs run inside this middleware. */
   use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E>
   /** Enqueues different jobs in one step: all of them or none. At most 1,000. */
   enqueueMany(
     items: readonly Item[],
     options?: TxOptions,
   ): Promise<{ readonly inserted: number; readonly ids: readonly string[] }>
-  /** A queue to send messages to and to pull them from by hand. */
+  /** A queue for sending and pulling messages manually. */
   queue(name: Q): MessageQueue
   /** Starts a worker in this process. */
   work(options?: WorkOptions<Q>): Promise<RunningWorker>
-  /** Workers by name, started and stopped together; the status of all that run on this store. */
+  /** Named workers, started and stopped together; the status of all workers on this store. */
   readonly workers: Workers<Q>
-  /** How the workers of this process are, with checks of your own. */
+  /** Health of this process's workers, with your own checks. */
   readonly health: Health
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void
   /**
-   * Once this resolves, no worker claims from the queue. Workers of this holdfast() have given back what they had not
+   * Once this resolves, no worker claims from the queue. Workers of this holdfast() have released the jobs that had not
    * started, without using an attempt; others do so within a second.
    */
   pause(queue: Q): Promise<void>
   resume(queue: Q): Promise<void>
-  /** What is enqueued again and again: list, look ahead, pause, run at once, remove. */
+  /** Schedules: list, preview ticks, pause, run now, remove. */
   readonly schedules: Schedules
-  /** What failed for good: look at it, group it, replay it, discard it, handle it. */
+  /** Jobs that failed for good: list, group, replay, discard, handle. */
   readonly deadLetters: DeadLetters<Q>
-  /** Who is subscribed to which events, in whichever process: list, remove. */
+  /** Subscriptions to domain events, of every process: list, remove. */
   readonly subscriptions: Subscriptions
-  /** What waits, runs and has ended, queue by queue. */
+  /** Number of waiting, running and finished jobs in each queue. */
   queues(): Promise<readonly QueueStatus[]>
-  /** Stops the workers and gives the store back. */
+  /** Stops the workers and closes the store. */
   close(): Promise<void>
 }
 
@@ -140,7 +140,7 @@ export function holdfast<const Queues extends Record<string, QueueConfig> = { de
     random: systemRandom,
   }
   const events = new Emitter<Events>((error, event) => {
-    // A listener of this event that fails as well has had its say.
+    // If a listener of this event fails as well, ignore it.
     if (event !== 'listener.failed') events.emit('listener.failed', { event, error: toError(error) })
   })
   const hub = new Hub(new Client(new Core(world, settings, events)), health)
@@ -157,12 +157,12 @@ function defaultLogger(): PinoLike {
     clock: systemClock,
     level: 'warn',
     format: tty ? 'tidy' : 'json',
-    // Knows of NO_COLOR, too.
+    // Respects NO_COLOR.
     colour: tty && sink.hasColors(),
   })
 }
 
-/** A queue that was declared and never used. */
+/** Counts of a declared queue without any job. */
 function emptyQueue(queue: string): QueueStatus {
   const counts = { scheduled: 0, blocked: 0, ready: 0, running: 0, completed: 0, dead: 0, cancelled: 0 }
   return { queue, paused: false, counts, oldestReadyAt: null }
@@ -281,11 +281,11 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
   }
 
   get workers(): Workers<Q> {
-    return this.#hub.supervisor.workers
+    return this.#hub.manager.workers
   }
 
   get health(): Health {
-    return this.#hub.supervisor.health
+    return this.#hub.manager.health
   }
 
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {

@@ -1,4 +1,4 @@
-/** What is running on behalf of one holdfast(): its workers, their supervisor, its queues by hand, its maintenance. */
+/** Everything that runs for one holdfast(): its workers, their manager, its manual queues, its maintenance. */
 import type { Client } from './client/client.ts'
 import type { Core, World } from './core/core.ts'
 import { DEAD_LETTER_JOB } from './job/dead-letter.ts'
@@ -7,7 +7,7 @@ import { HoldfastError } from './errors.ts'
 import { readQueue } from './job/definition.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
 import { DEFAULT_HEALTH } from './manager/options.ts'
-import { Supervisor } from './manager/supervisor.ts'
+import { Manager } from './manager/manager.ts'
 import { logEvents, type PinoLike } from './telemetry/log.ts'
 import { MessageQueue } from './manual/message-queue.ts'
 import { readWorkOptions, type StopOptions, type WorkOptions } from './worker/options.ts'
@@ -21,14 +21,14 @@ export interface RunningWorker extends AsyncDisposable {
   stop(options?: StopOptions): Promise<void>
 }
 
-/** The hub of each holdfast() object: for the test kit and the CLI, which need what users do not. */
+/** The hub of each holdfast() object, for the test kit and the CLI, which need more than the public API. */
 const HUB = Symbol.for('holdfast.hub')
 
 export class Hub {
   readonly client: Client
   readonly core: Core
-  readonly supervisor: Supervisor
-  /** A test queue drives it: a worker's own loop would wait for a clock that nobody moves. */
+  readonly manager: Manager
+  /** A test queue drives it: a worker's own loop would wait for a clock that stands still. */
   underTest = false
   readonly #workers = new Set<Worker>()
   readonly #starts = new Set<Promise<void>>()
@@ -41,8 +41,8 @@ export class Hub {
     const { core } = client
     this.client = client
     this.core = core
-    this.supervisor = new Supervisor(core, health, (options) => this.startWorker(options))
-    // A job knows its core: this is the way from a job to all that runs on its behalf.
+    this.manager = new Manager(core, health, (options) => this.startWorker(options))
+    // A job knows its core; this leads from there to the hub.
     Hub.attach(core, this)
   }
 
@@ -57,7 +57,7 @@ export class Hub {
     return hub
   }
 
-  /** Moves everything into another world; returns the way back. */
+  /** Moves everything into another world; returns a function that moves it back. */
   moveTo(world: World): () => void {
     const before = this.#messageQueues
     const moveBack = this.core.moveTo(world)
@@ -68,12 +68,12 @@ export class Hub {
     }
   }
 
-  /** Whether the log is one that nobody chose, so that the CLI may put its own in its place. */
+  /** Whether the default logger is in use, so that the CLI may replace it. */
   get logsByDefault(): boolean {
     return this.#stopDefaultLog !== undefined
   }
 
-  /** Logs for a user who gave no logger; called again, the new logger takes the place of the one before. */
+  /** Logs if the user passed no logger; called again, the new logger replaces the previous one. */
   logByDefault(logger: PinoLike): void {
     this.#stopDefaultLog?.()
     this.#stopDefaultLog = logEvents(this.core.events, logger)
@@ -105,12 +105,12 @@ export class Hub {
       // A close that came meanwhile has stopped all that there was, and would not stop what begins now.
       this.#refuseWhenClosed('start a worker')
     } catch (error) {
-      // Whoever is told that it did not start has no way to stop it.
+      // The caller gets an error instead of a worker, so it could not stop this one.
       await this.#stopWorker(worker)
       throw error
     }
     this.#maintain(settings.leaseMs)
-    const leave = this.supervisor.join(worker, settings)
+    const leave = this.manager.join(worker, settings)
     const stop: RunningWorker['stop'] = (how) => this.#stopWorker(worker, how, leave)
     if (options.signal !== undefined) stopOnAbort(options.signal, stop)
     return {
@@ -123,7 +123,7 @@ export class Hub {
     }
   }
 
-  /** A close that comes meanwhile waits for the end of it, and stops the worker then. */
+  /** A concurrent close() waits for the start, then stops the worker. */
   async #start(worker: Worker): Promise<void> {
     const start = worker.start().then(() => void this.#workers.add(worker))
     this.#starts.add(start)
@@ -161,13 +161,13 @@ export class Hub {
     await Promise.allSettled(this.#starts)
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     this.#workers.clear()
-    await this.supervisor.close()
+    await this.manager.close()
     await Promise.all([...this.#messageQueues.values()].map((queue) => queue.close()))
     await this.#stopMaintenance()
     await this.core.connection.close()
   }
 
-  /** One for all workers and queues of this holdfast(). */
+  /** One instance for all workers and queues of this holdfast(). */
   #maintain(leaseMs: number): void {
     if (this.#maintenance !== undefined) return
     this.#maintenance = new Maintenance(this.core, leaseMs, (items) => this.client.enqueuer.together(items))

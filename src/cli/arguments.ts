@@ -1,10 +1,12 @@
-/** Reads what is written after an option, and says what it accepts where that cannot work. */
+/** Parses option values, and rejects invalid ones with what the option accepts. */
 import { InvalidArgumentError } from 'commander'
 import type { HoldfastError } from '../errors.ts'
 import { positive, whole, type Reader } from '../job/options.ts'
 import { parseDuration } from '../std/duration.ts'
 
-/** "mail=5,default=20" gives weights, "mail,default" a list; a name without a weight among others has weight 1. */
+/**
+ * "mail=5,default=20" sets weights, "mail,default" is a list. In a mix of both, a name without a weight has weight 1.
+ */
 export function readQueues(text: string): Readonly<Record<string, number>> {
   const weights = new Map<string, number>()
   for (const part of text.split(',')) {
@@ -17,10 +19,12 @@ export function readQueues(text: string): Readonly<Record<string, number>> {
   return Object.fromEntries(weights)
 }
 
-/** Milliseconds. Digits alone would be that in code; after an option they are a guess, and refused. */
+/**
+ * Milliseconds. A number without a unit is refused: in code it means milliseconds, on a command line it is ambiguous.
+ */
 export function readDurationArgument(text: string): number {
   const ms = parseDuration(text)
-  if (ms === undefined) throw bad('Use a number with its unit: 250ms, 30s, 5m, 2h.')
+  if (ms === undefined) throw bad('Use a number with a unit: 250ms, 30s, 5m, 2h.')
   return ms
 }
 

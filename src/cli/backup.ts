@@ -12,7 +12,7 @@ export async function backup(file: string, flags: BackupFlags, io: Io): Promise<
   const store = flags.store ?? (io.env['HOLDFAST_STORE'] || 'file:.holdfast')
   if (!store.startsWith('file:'))
     throw new HoldfastError('HF_BAD_STORE', 'Only an embedded store can be copied to a file.', {
-      hint: 'Use --store file:…, or the tools of your server: pg_dump, or a copy of what Redis saves.',
+      hint: 'Use --store file:…, or the tools of your server: pg_dump, or a copy of the Redis dump file.',
     })
   await backupStore(directoryOf(store), file)
   io.stderr.write(`Copied ${store} to ${file}.\n`)

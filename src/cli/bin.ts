@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The process of the `holdfast` command. */
+/** Entry point of the `holdfast` command. */
 import { systemClock } from '../std/clock.ts'
 import { systemRandom } from '../std/random.ts'
 import type { Io } from './io.ts'
@@ -17,8 +17,8 @@ const io: Io = {
   exit: (code) => process.exit(code),
 }
 
-// A reader that has gone away, as after `| head`, must not end a worker in the middle of its jobs.
+// A closed pipe, as after `| head`, must not end a worker in the middle of its jobs.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
 
-// No top-level await: a worker that its own module ended would leave it unsettled, which Node punishes with exit code 13.
+// No top-level await: if the module closes its own worker, the await never settles and Node exits with code 13.
 void run(process.argv.slice(2), io).then((code) => leave(io, code))

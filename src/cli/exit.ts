@@ -1,4 +1,4 @@
-/** How a command ends: what its exit code says, and how the process gets there. */
+/** How a command ends: exit codes, and how the process exits. */
 import { HoldfastError, type ErrorOptions } from '../errors.ts'
 
 export const EXIT = {
@@ -12,7 +12,7 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
-/** A file that is not there, as opposed to one that does not load. */
+/** The file is missing, as opposed to one that does not load. */
 export class ModuleMissing extends HoldfastError {
   constructor(message: string, options?: ErrorOptions) {
     super('HF_BAD_MODULE', message, options)
@@ -39,7 +39,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   }
 }
 
-/** By shape, not by class: a module may bring a copy of the library of its own. */
+/** By shape, not by class: a module may bring its own copy of the library. */
 export function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null | undefined)?.code
   return typeof code === 'string' && code.startsWith('HF_') ? code : undefined

@@ -1,4 +1,4 @@
-/** The jobs among a module's exports, and what they belong to. */
+/** Finds the jobs among a module's exports, and the holdfast() they belong to. */
 import { isJob, type UntypedJob } from '../client/job.ts'
 import { ownerOf } from '../core/job-mark.ts'
 import { HoldfastError } from '../errors.ts'
@@ -7,11 +7,11 @@ import { Hub } from '../hub.ts'
 export interface FoundJobs {
   readonly hub: Hub
   readonly jobs: readonly UntypedJob[]
-  /** Names of contracts that nobody has implemented here: enqueued from this code base, run elsewhere. */
+  /** Names of contracts without an implementation in this module: enqueued here, run elsewhere. */
   readonly contracts: readonly string[]
 }
 
-/** Looks at the exports and at the default export's fields, and one level into the lists and plain objects there. */
+/** Searches the exports and the default export's fields, and one level into lists and plain objects there. */
 export function findJobs(exports: object, file: string): FoundJobs {
   const found = new Map<UntypedJob, string>()
   for (const [name, value] of [...entries(exports), ...entries(get(exports, 'default'))]) {
@@ -26,9 +26,9 @@ export function findJobs(exports: object, file: string): FoundJobs {
 }
 
 function sortOut(first: UntypedJob, found: readonly UntypedJob[], file: string): FoundJobs {
-  // Through the job's own core, so that a module with a copy of the library of its own is served by that copy.
+  // Through the job's own core, so that a module with its own copy of the library is served by that copy.
   const hub = Hub.of(ownerOf(first) ?? {})
-  // By name: one job may be exported twice, and a contract beside its implementation.
+  // By name: a job may be exported twice, and a contract together with its implementation.
   const byName = [...new Map(found.map((job) => [job.name, job])).values()]
   const hasHandler = (job: UntypedJob): boolean => hub.core.registry.get(job.name)?.run !== undefined
   const jobs = byName.filter(hasHandler)
@@ -48,7 +48,7 @@ function refuseTwoOwners(found: ReadonlyMap<UntypedJob, string>, file: string): 
     'HF_BAD_MODULE',
     `${file} exports jobs of ${owners.size} holdfast() objects: ${names}.`,
     {
-      hint: 'A worker serves one holdfast(): share one among the jobs, or give each its module and its worker.',
+      hint: 'A worker serves one holdfast(): share one among the jobs, or put each in its own module with its own worker.',
     },
   )
 }
@@ -61,7 +61,7 @@ function get(value: object, field: string): unknown {
   return (value as Record<string, unknown>)[field]
 }
 
-/** A list, a plain object or a module namespace: what people group jobs in, and nothing that may be large or odd. */
+/** A list, a plain object or a module namespace: the usual ways to group jobs, and nothing large or exotic. */
 function isContainer(value: unknown): value is object {
   if (typeof value !== 'object' || value === null || isJob(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)

@@ -1,4 +1,4 @@
-/** What a command touches of the process, so that tests can give it something else. */
+/** The parts of the process that a command uses; tests replace them. */
 import type { Clock } from '../std/clock.ts'
 import type { Random } from '../std/random.ts'
 
@@ -7,7 +7,7 @@ export interface Output {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
   readonly rows?: number | undefined
-  /** Knows of NO_COLOR, FORCE_COLOR and dumb terminals. */
+  /** Respects NO_COLOR, FORCE_COLOR and dumb terminals. */
   hasColors?(): boolean
   on?(event: 'error' | 'resize', listener: () => void): unknown
   off?(event: 'error' | 'resize', listener: () => void): unknown
@@ -23,14 +23,14 @@ export interface SignalSource {
 export interface Io {
   /** Data. */
   readonly stdout: Output
-  /** Everything else: logs, errors, hints. */
+  /** Logs, errors and hints. */
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
   readonly signals: SignalSource
   readonly clock: Clock
   readonly random: Random
-  /** Ends the process now, whatever it is doing. */
+  /** Ends the process immediately. */
   exit(code: number): void
 }
 

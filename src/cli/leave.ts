@@ -1,14 +1,13 @@
 /**
- * The end of the process. It ends by itself once nothing is open any more; what keeps it open after a stop was opened
- * by somebody else, and after a moment it is named and the process ended all the same: a deploy must not hang on a
- * connection pool that nobody closed.
+ * Ends the process. It exits by itself once nothing is open any more. If user code left something open, the process
+ * names it after a moment and exits anyway: a deploy must not hang on a connection pool that was never closed.
  */
 import { watchdog } from '../std/watchdog.ts'
 import type { ExitCode } from './exit.ts'
 import type { Io } from './io.ts'
 
 const PATIENCE_MS = 1_000
-/** What every process has: its standard streams. */
+/** Every process has these: its standard streams. */
 const OURS: ReadonlySet<string> = new Set(['TTYWrap', 'PipeWrap', 'FSReqPromise', 'FSReqCallback'])
 
 export function leave(io: Io, code: ExitCode): void {
@@ -25,7 +24,7 @@ export function describeHolders(resources: readonly string[]): string {
     if (!OURS.has(resource)) counts.set(resource, (counts.get(resource) ?? 0) + 1)
   const list = [...counts].map(([resource, count]) => `${count} ${resource}`).join(', ')
   return (
-    `Ending the process, although something is still open: ${list === '' ? 'a standard stream' : list}.\n` +
+    `Exiting although something is still open: ${list === '' ? 'a standard stream' : list}.\n` +
     "  hint: Close what your module opens when it is done: hf.on('worker.stopped', () => pool.end())."
   )
 }

@@ -1,4 +1,4 @@
-/** A user's module by its path: TypeScript through jiti, everything else as Node loads it. */
+/** Loads a user's module by path: TypeScript through jiti, everything else with Node's own loader. */
 import { stat } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -22,9 +22,9 @@ export async function loadModule(file: string, cwd: string): Promise<object> {
 }
 
 async function loadTypeScript(path: string): Promise<unknown> {
-  // Loaded only here: a compiler is a lot to read for those who need none.
+  // Imported lazily: a compiler is a lot to load if the module is JavaScript.
   const { createJiti } = await import('jiti')
-  // What the module imports that is JavaScript, jiti leaves to Node: so `holdfast` is the very copy that runs this.
+  // jiti leaves JavaScript imports to Node, so the module's `holdfast` is the copy that runs this code.
   return createJiti(path).import(path)
 }
 
@@ -51,7 +51,7 @@ async function firstFile(paths: readonly string[]): Promise<string | undefined> 
 }
 
 function hintFor(cause: unknown, file: string): string {
-  // Node keeps the place of a syntax error to itself, and tells it only when the program ends by it.
+  // Node prints the location of a syntax error only if the error ends the program.
   if (cause instanceof SyntaxError) return `Run "node ${file}" to see the place.`
-  return 'Check that the module loads on its own; --verbose shows the whole stack.'
+  return 'Check that the module loads on its own; --verbose prints the whole stack.'
 }

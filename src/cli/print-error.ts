@@ -1,4 +1,4 @@
-/** An error as a person reads it: what happened, why, where, and what to do. Stacks only where they are asked for. */
+/** Prints an error for people: what happened, why, where, and what to do. Stacks only on request. */
 import { inspect } from 'node:util'
 import { describeError } from '../std/text.ts'
 import { codeOf } from './exit.ts'
@@ -25,7 +25,7 @@ function headline(error: unknown): string {
   const message = text.replaceAll(/\s*\n\s*/g, ' ')
   const code = codeOf(error)
   if (code !== undefined) return `${message} [${code}]`
-  // "Error: " says nothing that the word before it does not.
+  // "Error: " would repeat the word before it.
   return name === 'Error' || name === 'NonError' ? message : `${name}: ${message}`
 }
 
@@ -43,7 +43,7 @@ function causeOf(error: unknown): unknown {
   return error instanceof Error ? error.cause : undefined
 }
 
-/** The innermost hint knows best: it belongs to what went wrong, not to what that kept from happening. */
+/** The innermost hint: it belongs to the cause, not to the operation that failed because of it. */
 function hintOf(error: unknown): string | undefined {
   const [hint] = [error, ...causesOf(error)]
     .toReversed()
@@ -52,7 +52,7 @@ function hintOf(error: unknown): string | undefined {
   return hint
 }
 
-/** The first frame of somebody's own code: "jobs.mjs:3:7". */
+/** The first stack frame in the user's code: "jobs.mjs:3:7". */
 function placeOf(error: unknown): string | undefined {
   const stack = error instanceof Error ? (error.stack ?? '') : ''
   const frame = stack

@@ -1,4 +1,4 @@
-/** The commands of `holdfast`, what they take and how they are explained. */
+/** The commands of `holdfast`, with their options and help texts. */
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError, Option } from 'commander'
 import { readCount, readDurationArgument, readPositive, readQueues } from './arguments.ts'
@@ -20,7 +20,7 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
     await program.parseAsync(args, { from: 'user' })
     return code
   } catch (error) {
-    // Commander has printed it already; what ends with 0 is --help and --version.
+    // Commander has already printed it; exit code 0 means --help or --version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
     printError(io, error, { verbose: isVerbose(program, io) })
     return exitCodeOf(error)
@@ -40,12 +40,12 @@ function buildProgram(io: Io, ended: (code: ExitCode) => void): Command {
       getOutHelpWidth: () => io.stdout.columns ?? 80,
       getErrHelpWidth: () => io.stderr.columns ?? 80,
     })
-    .showHelpAfterError('(holdfast --help, or holdfast <command> --help, shows what there is)')
+    .showHelpAfterError('(see holdfast --help or holdfast <command> --help)')
     .description('Background jobs that are never lost and never committed twice.')
     .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the help of a command')
-    .option('--verbose', 'print the whole stack of an error; so does the variable DEBUG')
+    .option('--verbose', 'print the whole stack of an error, as with the variable DEBUG')
     .addHelpText('after', EXIT_CODES)
   addWork(program, io, ended)
   addDemo(program, io, ended)
@@ -69,34 +69,36 @@ function addWork(program: Command, io: Io, ended: (code: ExitCode) => void): voi
     .argument('<file>', 'a JavaScript or TypeScript module')
     .option(
       '-q, --queues <list>',
-      'queues to read, with weights if wanted: mail=5,default=20 (default: all)',
+      'queues to read, optionally with weights: mail=5,default=20 (default: all)',
       readQueues,
     )
-    .option('-c, --concurrency <n>', 'jobs at once (default: WORKER_CONCURRENCY, else 5)', readCount)
+    .option(
+      '-c, --concurrency <n>',
+      'number of jobs to run at once (default: WORKER_CONCURRENCY or 5)',
+      readCount,
+    )
     .option(
       '--drain <time>',
-      'how long running jobs may go on after a signal (default: 30s)',
+      'how long running jobs may keep running after a signal (default: 30s)',
       readDurationArgument,
     )
     .option(
       '--poll <time>',
-      'how often to look for work unasked (default: JOB_POLL_INTERVAL, else 1s)',
+      'how often to poll for jobs (default: JOB_POLL_INTERVAL or 1s)',
       readDurationArgument,
     )
     .option(
       '--lease <time>',
-      'how long jobs stay ours without a sign of life (default: 30s)',
+      'how long the worker keeps its jobs without a heartbeat (default: 30s)',
       readDurationArgument,
     )
     .addOption(
-      new Option('--log <format>', 'lines of the log (default: tidy on a terminal, else json)').choices([
+      new Option('--log <format>', 'log format (default: tidy on a terminal, otherwise json)').choices([
         'tidy',
         'json',
       ]),
     )
-    .addOption(
-      new Option('--log-level <level>', 'the least level that is logged (default: info)').choices(LEVELS),
-    )
+    .addOption(new Option('--log-level <level>', 'minimum log level (default: info)').choices(LEVELS))
     .addHelpText('after', ABOUT_WORK)
     .action(async (file: string, flags: WorkFlags) => {
       const { work } = await import('./work.ts')
@@ -124,11 +126,11 @@ function addDemo(program: Command, io: Io, ended: (code: ExitCode) => void): voi
     .command('demo')
     .summary('watch a worker at work, with nothing installed')
     .description(
-      'Enqueues and runs made-up jobs, and shows what becomes of them. They are kept in .holdfast, or where HOLDFAST_STORE says.',
+      'Enqueues and runs sample jobs, and shows what happens to them. They are kept in .holdfast, or in the store of HOLDFAST_STORE.',
     )
-    .option('-s, --seconds <n>', 'stop after so many seconds (default: runs until Ctrl-C)', readPositive)
-    .option('-r, --rate <n>', 'jobs enqueued a second (default: 12)', readPositive)
-    .option('--plain', 'one line a second instead of the live view; the way of a pipe')
+    .option('-s, --seconds <n>', 'stop after this many seconds (default: run until Ctrl-C)', readPositive)
+    .option('-r, --rate <n>', 'jobs enqueued per second (default: 12)', readPositive)
+    .option('--plain', 'one line per second instead of the live view; the default in a pipe')
     .action(async (flags: DemoFlags) => {
       const { demo } = await import('./demo/demo.ts')
       ended(await demo(flags, io))
@@ -139,9 +141,9 @@ function addSchema(program: Command, io: Io): void {
   program
     .command('schema')
     .summary('print the SQL of the PostgreSQL store, for your own migrations')
-    .description('Prints the SQL that the PostgreSQL store would run by itself at its first use.')
-    .option('--schema <name>', 'where the tables shall be (default: holdfast)')
-    .option('--prefix <text>', 'put before the name of each table (default: none)')
+    .description('Prints the SQL that the PostgreSQL store otherwise runs itself on first use.')
+    .option('--schema <name>', 'schema for the tables (default: holdfast)')
+    .option('--prefix <text>', 'prefix of every table name (default: none)')
     .addHelpText('after', ABOUT_SCHEMA)
     .action(async (flags: NamesOptions) => {
       const { postgresSchema } = await import('../stores/postgres/index.ts')
@@ -161,10 +163,10 @@ The script brings an older schema up to date, and can be run again without harm.
 function addBackup(program: Command, io: Io): void {
   program
     .command('backup')
-    .summary('copy an embedded store to a file, while it is used')
-    .description('Copies the database of an embedded store, as it is at one moment, and checks the copy.')
+    .summary('copy an embedded store to a file while it is in use')
+    .description('Copies a consistent snapshot of an embedded store, and checks the copy.')
     .argument('<file>', 'a new file')
-    .option('--store <url>', 'which store (default: HOLDFAST_STORE, else file:.holdfast)')
+    .option('--store <url>', 'store to copy (default: HOLDFAST_STORE or file:.holdfast)')
     .addHelpText('after', ABOUT_BACKUP)
     .action(async (file: string, flags: BackupFlags) => {
       const { backup } = await import('./backup.ts')

@@ -1,8 +1,8 @@
 /**
- * What SIGINT and SIGTERM ask for: the first to stop, the second to hurry, the third to exit at once.
+ * SIGINT and SIGTERM: the first stops, the second aborts running jobs, the third exits at once.
  *
- * A Ctrl-C often arrives twice: from the terminal, which tells the whole process group, and again from npm, which
- * forwards it to its child. The same signal within a moment is therefore an echo and asks for nothing more.
+ * A Ctrl-C often arrives twice: from the terminal, which signals the whole process group, and again from npm, which
+ * forwards it to its child. The same signal within a moment is therefore an echo and is ignored.
  */
 import type { Clock } from '../std/clock.ts'
 import { EXIT } from './exit.ts'
@@ -44,12 +44,12 @@ export class StopSignals {
     return this.#count >= 2
   }
 
-  /** Asks for the next step, as one more signal would. */
+  /** Requests the next step, as another signal would. */
   ask(): void {
     this.#asked[Math.min(this.#count++, this.#asked.length - 1)]?.()
   }
 
-  /** From here on the signals do again what they do to any process. */
+  /** Restores the default handling of the signals. */
   close(): void {
     this.#stopListening()
   }

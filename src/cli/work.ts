@@ -1,4 +1,4 @@
-/** `holdfast work`: load → find the jobs → run a worker for them → stop when told to → close. */
+/** `holdfast work`: load → find the jobs → run a worker for them → stop on a signal → close. */
 import type { LogLevel } from '../job/record.ts'
 import type { RunningWorker } from '../hub.ts'
 import { consoleLogger } from '../telemetry/console-logger.ts'
@@ -40,7 +40,7 @@ export async function work(file: string, flags: WorkFlags, io: Io): Promise<Exit
       throw error
     })
     if (typeof worker === 'symbol') {
-      // Not awaited: a store that does not answer would keep us, and there is next to nothing to undo.
+      // Not awaited: a store that does not answer would hold up the exit, and there is almost nothing to undo.
       void abandon(found, starting)
       return EXIT.interrupted
     }
@@ -68,7 +68,7 @@ function workOptions(
   }
 }
 
-/** Told to stop before the store had answered: what the start comes to is undone as soon as it is known. */
+/** A stop was requested before the store answered: if the worker still starts, stop it right away. */
 async function abandon({ hub }: FoundJobs, starting: Promise<RunningWorker>): Promise<void> {
   const closing = hub.close()
   await starting.then((worker) => worker.stop({ drain: 0 })).catch(() => undefined)
@@ -78,18 +78,17 @@ async function abandon({ hub }: FoundJobs, starting: Promise<RunningWorker>): Pr
 async function stop(worker: RunningWorker, signals: StopSignals, log: PinoLike): Promise<void> {
   const { running } = worker.health()
   if (signals.stopping && running > 0)
-    log.info({ event: 'cli.stopping', running }, 'running jobs may finish; a second signal hurries')
+    log.info({ event: 'cli.stopping', running }, 'running jobs may finish; a second signal aborts them')
   const hurried = signals.hurry.then(() => {
-    log.warn({ event: 'cli.hurried' }, 'hurried: running jobs are aborted and given back')
+    log.warn({ event: 'cli.hurried' }, 'second signal: running jobs are aborted and released')
     return worker.stop({ drain: 0 })
   })
   await Promise.race([worker.stop(), hurried])
   const stuck = worker.health().running
-  if (stuck > 0)
-    log.error({ event: 'cli.stuck', stuck }, `${stuck} handlers go on although they were told to end`)
+  if (stuck > 0) log.error({ event: 'cli.stuck', stuck }, `${stuck} handlers ignored their abort signal`)
 }
 
-/** A module may stop its worker itself: by hf.close(), or for reasons of its own. */
+/** A module may stop its own worker, with hf.close() for example. */
 function stoppedByItself({ hub }: FoundJobs, worker: RunningWorker): Promise<void> {
   return new Promise((resolve) => {
     hub.core.events.on('worker.stopped', (event) => {
@@ -108,13 +107,13 @@ function cliLogger({ stderr, clock }: Io, { log, logLevel }: WorkFlags): PinoLik
   })
 }
 
-/** A logger that the module chose, or its choice of none, stands. */
+/** Keeps the module's logger, or its choice of none. */
 function attachLog({ hub }: FoundJobs, flags: WorkFlags, log: PinoLike): void {
   if (hub.logsByDefault) hub.logByDefault(log)
   else if (flags.log !== undefined || flags.logLevel !== undefined) {
     log.warn(
       { event: 'cli.own_logger' },
-      'the module chose its own logger: --log and --log-level do not reach it',
+      'the module has its own logger: --log and --log-level have no effect on it',
     )
   }
 }

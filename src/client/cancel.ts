@@ -15,12 +15,12 @@ import type { ChangedOne } from '../core/store-client.ts'
 import { LONGEST_START_MS, START_WITHIN_MS } from '../stores/store.ts'
 
 /**
- * `cancelled`: it never runs again. `requested`: it is running, and its signal fires; it is cancelled once its handler
- * gives in, and completed if it completes before that. `too_late`: it had completed, failed for good or been cancelled.
+ * `cancelled`: it never runs again. `requested`: it is running, and its signal aborts; it is cancelled once its handler
+ * returns, and completed if it completes before that. `too_late`: it had completed, failed for good or been cancelled.
  */
 export type CancelResult = 'cancelled' | 'requested' | 'too_late'
 
-/** Some more, for clocks that do not run alike. */
+/** A margin for clocks that run at different speeds. */
 const MARGIN_MS = 200
 const LOOKS: Backoff = { firstMs: 2, longestMs: 50 }
 

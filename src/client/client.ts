@@ -1,4 +1,4 @@
-/** What enqueues, publishes, schedules and subscribes on behalf of one holdfast(). */
+/** The enqueuer, publisher, schedules and subscriptions of one holdfast(). */
 import type { Core } from '../core/core.ts'
 import { Enqueuer } from './enqueuer.ts'
 import { Publisher } from './publisher.ts'
@@ -11,7 +11,7 @@ export class Client {
   readonly publisher: Publisher
   readonly schedules: ScheduleBook
   readonly subscriptions: SubscriptionBook
-  /** Names of the domain events that are defined here. */
+  /** Names of the domain events defined here. */
   readonly eventNames = new Set<string>()
 
   constructor(core: Core) {

@@ -1,6 +1,6 @@
 /**
- * Jobs that failed for good, as users hold them: looked at, grouped by what they failed with, replayed, discarded, and
- * handed to a handler when they are new (see `maintenance/dead-letters.ts`). They are plain jobs in the state `dead`.
+ * The public API for jobs that failed for good: list, group by error, replay, discard, and a handler for new ones (see
+ * `maintenance/dead-letters.ts`). Dead letters are plain jobs in the state `dead`.
  */
 import { HoldfastError } from '../errors.ts'
 import type { RunContext } from '../job/context.ts'
@@ -38,13 +38,13 @@ import type { Changed } from '../core/store-client.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { toError } from '../std/text.ts'
 
-/** Which dead letters are meant: all that fit each part given. */
+/** A filter: selects the dead letters that match all given fields. */
 export interface DeadLetterFilter {
   readonly ids?: readonly string[]
   readonly queues?: readonly string[]
-  /** Names of jobs. */
+  /** Job names. */
   readonly jobs?: readonly string[]
-  /** Of the error that ended them: what groups() tells. */
+  /** Fingerprints of their last errors, as returned by groups(). */
   readonly fingerprints?: readonly string[]
   /** Failed at this time or later … */
   readonly since?: Instant
@@ -56,14 +56,14 @@ export interface DeadLetterFilter {
   readonly enqueuedUntil?: Instant
   /** Carry at least one of these tags. */
   readonly tags?: readonly string[]
-  /** Their id begins with this text. */
+  /** Their id begins with this string. */
   readonly idPrefix?: string
 }
 
-/** For replay() and discard(): a filter with something in it, or expressly all. */
+/** For replay() and discard(): a non-empty filter, or explicitly all. */
 export type DeadLetterChoice = DeadLetterFilter | { readonly all: true }
 
-/** All about a job that failed for good. */
+/** Everything about a job that failed for good. */
 export interface DeadLetter {
   readonly id: string
   readonly job: string
@@ -71,16 +71,16 @@ export interface DeadLetter {
   readonly input: unknown
   readonly enqueuedAt: Date
   readonly failedAt: Date
-  /** What ended it: with its class, its stack and its fingerprint. */
+  /** Its last error, with class, stack and fingerprint. */
   readonly error: AttemptError
-  /** Every attempt that is remembered, oldest first. */
+  /** Every recorded attempt, oldest first. */
   readonly attempts: readonly AttemptRecord[]
   readonly tags: readonly string[]
   readonly correlationId: string
   readonly log: readonly JobLogLine[]
 }
 
-/** Dead letters of one job in one queue that failed alike. */
+/** Dead letters of one job in one queue with the same fingerprint. */
 export interface DeadLetterGroup {
   readonly queue: string
   readonly job: string
@@ -88,7 +88,7 @@ export interface DeadLetterGroup {
   readonly count: number
   readonly firstAt: Date
   readonly lastAt: Date
-  /** The newest of them, and what it failed with. */
+  /** The newest letter and its error. */
   readonly newest: string
   readonly kind: AttemptError['kind']
   readonly message: string
@@ -96,26 +96,31 @@ export interface DeadLetterGroup {
 
 export interface BulkProgress {
   /**
-   * Number of dead letters changed so far. If the store's reply to a step was lost, letters chosen by their ids are
-   * counted by what is true of them then; of others, only those that the repeat of the step changed are known.
+   * Number of dead letters changed so far. If the store's reply to a step was lost, letters selected by id are counted
+   * by their current state; of others, only those that the repeated step changed are counted.
    */
   readonly changed: number
-  /** Left as they are: somebody else holds their unique key, or has dealt with them meanwhile. */
+  /**
+   * Number of letters left unchanged: another job holds their unique key, or they were replayed or discarded meanwhile.
+   */
   readonly skipped: number
-  /** Where to go on if this is broken off: `{ from }`. Null at the end. */
+  /** Cursor for continuing an interrupted run: `{ from }`. Null at the end. */
   readonly cursor: string | null
 }
 
 export interface BulkOptions {
   readonly onProgress?: (progress: BulkProgress) => void
-  /** Ends it after the step under way, with the signal's reason. */
+  /** Stops after the current step, with the signal's reason. */
   readonly signal?: AbortSignal
-  /** The cursor of a run that was broken off. */
+  /** The cursor of an interrupted run. */
   readonly from?: string
 }
 
 export interface ReplayOptions extends BulkOptions {
-  /** The input to replay with, or what makes it of each letter. The job's schema judges it. @default as it was */
+  /**
+   * The input to replay with, or a function that makes it from each letter. The job's schema validates it. @default the
+   * old input
+   */
   readonly input?: unknown
 }
 
@@ -141,15 +146,15 @@ export interface DeadLetters<Q extends string = string> {
   list(
     options?: ListOptions,
   ): Promise<{ readonly letters: readonly DeadLetter[]; readonly next: string | null }>
-  /** Together what failed alike, the largest group first. */
+  /** Groups letters with the same fingerprint, the largest group first. */
   groups(filter?: DeadLetterFilter): Promise<readonly DeadLetterGroup[]>
-  /** Runs them again, with all their attempts: one by its id, or all that the filter means. */
+  /** Replays one letter by its id, or all that match the filter, with all their attempts. */
   replay(which: string | DeadLetterChoice, options?: ReplayOptions): Promise<BulkProgress>
-  /** Forgets them. */
+  /** Deletes them. */
   discard(which: string | DeadLetterChoice, options?: BulkOptions): Promise<BulkProgress>
   /**
-   * Called for each new dead letter, at least once, by some worker of the fleet: it is a job, so it is retried as jobs
-   * are. One for a holdfast(); define it where you define your jobs.
+   * Handles each new dead letter, at least once, on one worker of the fleet. The handler is a job, so it is retried
+   * like one. One per holdfast(); define it where you define your jobs.
    */
   handle(
     run: (letter: DeadLetter, context: RunContext<unknown, object>) => unknown,
@@ -224,7 +229,7 @@ export function deadLetters(core: Core, define: DefineJob): DeadLetters {
         name: DEAD_LETTER_JOB,
         run: async (context: RunContext<{ id: string; failedAt: number }, object>) => {
           const letter = await get(context.input.id)
-          // Replayed or discarded meanwhile: it is nobody's trouble any more, or will be told of anew.
+          // Replayed or discarded meanwhile: it is settled, or will be a new dead letter if it fails again.
           if (letter === null || letter.failedAt.getTime() !== context.input.failedAt) return
           await run(letter, context)
         },
@@ -258,7 +263,7 @@ function letterOf(job: DeadJob): DeadLetter {
   }
 }
 
-/** Asks the store until the page is full, there are no more jobs, or MAX_SCAN of them were looked at. */
+/** Asks the store until the page is full, there are no more jobs, or MAX_SCAN of them were scanned. */
 async function listPage(core: Core, query: ListQuery): Promise<Pick<JobPage, 'jobs' | 'next'>> {
   const jobs: JobRecord[] = []
   let looked = 0
@@ -291,7 +296,7 @@ async function groupsOf(core: Core, filter: JobFilter): Promise<DeadLetterGroup[
 
 // ── changing ─────────────────────────────────────────────────────────────────
 
-/** One at a time, since each has an input of its own. A step goes the way of the list: from the newest on. */
+/** One at a time, because each has its own input, in the order of the list: newest first. */
 async function replayWith(
   core: Core,
   filter: JobFilter,
@@ -311,7 +316,7 @@ async function replayWith(
   return stepByStep(step, options)
 }
 
-/** As at an enqueue: judged by the schema of the job, where this process knows it. */
+/** As at an enqueue: validated by the job's schema, if this process has it. */
 async function newPayload(core: Core, name: string, input: unknown): Promise<string> {
   await parseInput(core.definition(name)?.schema, input, name)
   return encodePayload(input, name)

@@ -30,7 +30,7 @@ export interface ManyCounts {
 
 /** Of single enqueues: what comes meanwhile travels with the next one, so fewer calls are better calls. */
 const MAX_FLUSHES_IN_FLIGHT = 2
-/** Of one enqueueMany, whose flushes are full anyway. */
+/** For one enqueueMany, whose flushes are full anyway. */
 const MAX_FULL_FLUSHES_IN_FLIGHT = 4
 
 export class Enqueuer {
@@ -53,7 +53,7 @@ export class Enqueuer {
     })
   }
 
-  /** What is refused is thrown here and now where the job's schema is synchronous: the caller is asynchronous anyway. */
+  /** Throws synchronously if the job's schema is synchronous: the caller is asynchronous anyway. */
   one(item: EnqueueItem, tx?: unknown): Promise<EnqueueAnswer> {
     if (tx !== undefined) return this.#oneIn(tx, item)
     // Here, since the flush may be sent from anywhere: behind others that wait for the very transaction we are in.
@@ -79,7 +79,7 @@ export class Enqueuer {
     throw asynchronousSchema(item.definition.name)
   }
 
-  /** A job as it would be enqueued, but for its schedule to do so: it takes nothing over from the job that runs here. */
+  /** The job that the schedule will enqueue. It inherits nothing from the current job. */
   async prepare(item: EnqueueItem): Promise<NewJob> {
     return this.#core.instrumentation.outside(() => this.#prepare(item))
   }

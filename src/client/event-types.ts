@@ -1,4 +1,4 @@
-/** The types that make events, those who publish them and those who subscribe to them fit together. No code. */
+/** The types that connect events, publishers and subscribers. No code. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { RunContext } from '../job/context.ts'
 import type { ReceivedEvent } from '../job/domain-event.ts'
@@ -8,19 +8,19 @@ import type { PublishedCounts } from './publisher.ts'
 import type { Args, Job, JobOptions, Parsed, Raw, TxOptions } from './types.ts'
 
 export interface PublishOptions extends TxOptions, Pick<NewJobOptions, 'tags' | 'metadata'> {
-  /** @default that of the job whose handler publishes, else the event's id */
+  /** @default that of the publishing handler's job, or the event's id */
   readonly correlationId?: string
 }
 
-/** A domain event: something that happened, for whoever subscribes to it. */
+/** A domain event: something that happened, published to its subscribers. */
 export interface DomainEvent<N extends string, S extends StandardSchemaV1 | undefined> {
   readonly name: N
   readonly schema: S
-  /** Makes a job for each subscriber whose subscription is stored by now: all of them, in one step, or none. */
+  /** Enqueues a job for each subscriber whose subscription is stored by now, all in one step or none. */
   publish(...args: Args<Raw<S>, string, PublishOptions>): Promise<Published>
   /**
-   * Publishes an event for each item, however many, in bounded memory. Throws a PartialPublishError that lists by index
-   * what could not be published; everything else is.
+   * Publishes an event for each of any number of items, in bounded memory. Throws a PartialPublishError that lists by
+   * index the items that could not be published; all others are published.
    */
   publishMany(
     items: Iterable<Raw<S>> | AsyncIterable<Raw<S>>,
@@ -28,7 +28,7 @@ export interface DomainEvent<N extends string, S extends StandardSchemaV1 | unde
   ): Promise<PublishedCounts>
 }
 
-/** What a subscriber may be subscribed to, one or several: an event, or the name of one with `*` and `**` in it. */
+/** What a subscriber may subscribe to, one or several: an event, an event's name, or a pattern with `*` and `**`. */
 interface EventRef {
   readonly name: string
   readonly schema: StandardSchemaV1 | undefined
@@ -37,7 +37,7 @@ type Topic = EventRef | string
 export type To = Topic | readonly Topic[]
 type TopicsIn<T> = T extends readonly (infer One)[] ? One : T
 
-/** What its handler gets: an event that it names comes typed, what comes by a pattern does not. */
+/** Its handler's input: typed for an event that it names, untyped for an event matched by a pattern. */
 export type Received<T> = T extends string
   ? ReceivedEvent
   : T extends { readonly name: infer N extends string; readonly schema: infer S }
@@ -46,7 +46,7 @@ export type Received<T> = T extends string
       ? Received<One>
       : never
 
-/** An event as it is stored with the job of a subscriber. */
+/** An event as stored in a subscriber's job. */
 type Stored<T> = T extends string
   ? { readonly id: string; readonly name: string; readonly at: string; readonly data?: unknown }
   : T extends { readonly name: infer N extends string; readonly schema: infer S }
@@ -59,7 +59,9 @@ export interface SubscriberOptions<N extends string, T extends To, Q extends str
   JobOptions<N, undefined, Q>,
   'name' | 'queue' | 'priority' | 'retry' | 'timeout'
 > {
-  /** An event, a name, or a pattern: `*` is one part of a name, `**` at its end one or more. Or a list of these. */
+  /**
+   * An event, a name, or a pattern: `*` matches one part of a name, `**` at its end one or more. Or a list of these.
+   */
   readonly to: T
 }
 
@@ -76,7 +78,7 @@ export interface SubscriberWithRun<
 
 type EventHandler<E, Ctx> = (context: RunContext<E, Ctx>) => unknown
 
-/** One for each event that is named; with a pattern, for whichever events there are handlers for. */
+/** Handlers: one for each named event; with a pattern, for any events. */
 type HandlersByName<T, Ctx> =
   Extract<TopicsIn<T>, string> extends never
     ? { readonly [E in TopicsIn<T> as NameOf<E>]: EventHandler<Received<E>, Ctx> }
@@ -89,23 +91,23 @@ export interface SubscriberByName<
   Q extends string,
   Ctx,
 > extends SubscriberOptions<N, T, Q> {
-  /** A handler for each event, by its name. An event that comes and has none is a dead letter at once. */
+  /** A handler for each event, by its name. An event without a handler is a dead letter at once. */
   readonly on: HandlersByName<T, Ctx>
   readonly run?: never
 }
 
-/** A job whose input are events. What it is enqueued with by hand is an event as it is stored. */
+/** A job whose inputs are events. To enqueue it manually, pass an event as it is stored. */
 export interface Subscriber<N extends string, T, Out, Q extends string> extends Job<
   N,
   Stored<TopicsIn<T>>,
   Out,
   Q
 > {
-  /** Stores the subscription at once; a worker that runs the subscriber does so when it starts. */
+  /** Stores the subscription now; otherwise a worker that runs the subscriber does so when it starts. */
   subscribe(): Promise<void>
   /**
-   * Removes the subscription: no event reaches the subscriber until it subscribes again. Its jobs still run. False if it was
-   * not subscribed; true if it is not any more and the store's first reply was lost.
+   * Removes the subscription: the subscriber gets no events until it subscribes again. Its jobs still run. False if it
+   * was not subscribed; true if the store's first reply was lost and it is not subscribed now.
    */
   unsubscribe(): Promise<boolean>
 }

@@ -1,4 +1,4 @@
-/** The object that users hold for a domain event. */
+/** The public object of a domain event. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors.ts'
 import { readSchema } from '../job/definition.ts'
@@ -9,7 +9,7 @@ import type { Client } from './client.ts'
 import type { DomainEvent, PublishOptions } from './event-types.ts'
 import { withoutTx } from './job.ts'
 
-/** An event whose types are not known here; the public signatures in holdfast.ts give them back. */
+/** An event without its types, which the public signatures in holdfast.ts restore. */
 export type UntypedEvent = DomainEvent<string, StandardSchemaV1 | undefined>
 
 const FIELDS = readersFor<PublishOptions>()({ ...ENVELOPE_FIELDS, tx: asGiven })

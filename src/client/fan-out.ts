@@ -1,6 +1,6 @@
 /**
- * Events to those who subscribe to them. Who does is read once for all events that go together; the jobs of one event are
- * in one flush, never parted, so that all of them are written or none.
+ * Delivers events to their subscribers. Subscriptions are read once for all events of a batch; all jobs of an event are
+ * in one flush, so that all of them are written or none.
  */
 import { HoldfastError, isRefusal } from '../errors.ts'
 import type { PreparedEvent } from '../job/domain-event.ts'
@@ -10,11 +10,11 @@ import { eachAtOnce } from '../std/at-once.ts'
 import { MAX_BATCH } from '../stores/store.ts'
 import { hears, jobFor, type StoredSubscription } from './subscription.ts'
 
-/** What became of an event. */
+/** What happened to an event. */
 export interface Published {
   /** The event's own: `input.id` of each subscriber. */
   readonly id: string
-  /** The names of those that it reached; empty where nobody subscribes to it. */
+  /** Names of its subscribers; empty if there are none. */
   readonly subscribers: readonly string[]
   /** The ids of their jobs, in the same order. */
   readonly jobs: readonly string[]
@@ -27,12 +27,12 @@ export interface Failed {
 /** refused: this event cannot be published · failed: the store did not write it, and would not write the next one. */
 export type Fate = { readonly published: Published } | { readonly refused: unknown } | Failed
 
-/** How events get to the store: by calls of our own, or in a transaction of the caller's. */
+/** How events reach the store: by our own calls, or in the caller's transaction. */
 export interface Way {
   /** A transaction has one connection. */
   readonly writesAtOnce: number
   subscriptions(): Promise<readonly StoredSubscription[]>
-  /** What it throws ends it all; what it resolves to is the fate of these jobs' events alone. */
+  /** If it throws, the whole delivery fails; otherwise it resolves to the fate of these jobs' events only. */
   write(jobs: readonly NewJob[]): Promise<Failed | null>
 }
 
@@ -76,7 +76,7 @@ export async function fanOut(
   return fates
 }
 
-/** Deliveries that fit into one flush together. */
+/** Groups of deliveries that fit into one flush. */
 function* inFlushes(deliveries: readonly Delivery[]): Generator<readonly Delivery[]> {
   let together: Delivery[] = []
   let jobs = 0

@@ -18,9 +18,9 @@ import type { Core } from '../core/core.ts'
 
 export interface JobUpdate {
   readonly state: JobState
-  /** The share done, from 0 to 1; null where the handler gave no total. */
+  /** The share done, from 0 to 1; null if the handler gave no total. */
   readonly progress: number | null
-  /** What the handler counted so far; null before it reports. */
+  /** The handler's count so far; null before its first report. */
   readonly done: number | null
   readonly total: number | null
   readonly note: string | null
@@ -37,20 +37,20 @@ export interface ResultOptions extends WatchOptions {
 
 export interface Handle<Out> {
   readonly id: string
-  /** Whether the enqueue met the holder of its unique key and no new job was made. */
+  /** Whether another job held the unique key, so no new job was made. */
   readonly duplicate: boolean
-  /** What became of the enqueue; null for a handle that job.get() gave. */
+  /** Outcome of the enqueue; null for a handle from job.get(). */
   readonly outcome: EnqueueAnswer['outcome'] | null
   state(): Promise<JobState>
-  /** All that the store knows of it: attempts, the newest error, log lines, progress. */
+  /** The job's whole record: attempts, the newest error, log lines, progress. */
   read(): Promise<JobRecord>
-  /** Each attempt that is remembered, oldest first: `keep.attempts` says how many are. */
+  /** The recorded attempts, oldest first; `keep.attempts` limits their number. */
   attempts(): Promise<readonly AttemptRecord[]>
   /** Waits until the job is final. */
   result(options?: ResultOptions): Promise<Out>
   /**
-   * Cancels the job and says what that did. Once this has resolved, no handler starts this job any more. If its worker is
-   * in another process and does not answer, that takes up to a second.
+   * Cancels the job and reports the effect. Once this resolves, no handler starts this job. If its worker is in another
+   * process and does not answer, that takes up to a second.
    */
   cancel(reason?: string): Promise<CancelResult>
   /** Each change of state or progress, until the job is final. */
@@ -71,7 +71,7 @@ export function jobHandle<Out>(
   return new JobHandle(core, id, name, outcome)
 }
 
-/** A class, since one is made for every enqueue and most are never asked for anything. */
+/** A class, because every enqueue creates one and most are never used. */
 class JobHandle<Out> implements Handle<Out> {
   readonly id: string
   readonly duplicate: boolean
@@ -148,7 +148,7 @@ function readReason(reason: unknown): string | null {
 }
 
 /**
- * The record again and again until it is final: polled with growing pauses, and read at once when this process hears
+ * Yields the record until it is final: polled with growing pauses, and read at once when this process emits an event
  * about the job. Ends at the deadline; throws the signal's reason on abort.
  */
 async function* changes(
@@ -227,7 +227,7 @@ function resultOf(record: JobRecord): unknown {
   }
 }
 
-/** The error as the handler threw it, as far as it was kept. */
+/** The handler's error, as far as it was kept. */
 function asThrown({ name, message, code, stack }: AttemptError): Error {
   return Object.assign(new Error(message), {
     name,

@@ -1,4 +1,4 @@
-/** The object that users hold for a job. */
+/** The public object of a job. */
 import type { JobDefinition } from '../job/definition.ts'
 import type { JobId } from '../job/ids.ts'
 import { HoldfastError } from '../errors.ts'
@@ -11,11 +11,11 @@ import { editJob } from './edit.ts'
 import { jobHandle } from './handle.ts'
 import type { EnqueueOptions, Item, Job } from './types.ts'
 
-/** A job whose types are not known here; the public signatures in holdfast.ts give them back. */
+/** A job without its types, which the public signatures in holdfast.ts restore. */
 export type UntypedJob = Job<string, unknown, unknown, string>
 
 export function jobObject(client: Client, name: string): UntypedJob {
-  // Looked up each time: a contract gets its handler later.
+  // Looked up each time, because a contract gets its handler later.
   const definition = (): JobDefinition => client.core.jobNamed(name)
   const job: UntypedJob = {
     name,
@@ -60,7 +60,7 @@ export const ENQUEUE_FIELDS = readersFor<EnqueueOptions>()({ ...NEW_JOB_FIELDS, 
 
 /** The transaction, and what the job is made of. Undefined is none: many pass on what they may have been given. */
 export function withoutTx(given: EnqueueOptions = NO_OPTIONS): { tx: unknown; options: NewJobOptions } {
-  // What is no object is refused where options are read.
+  // A value that is not an object is rejected by the option reader.
   if (typeof given !== 'object' || given === null || !('tx' in given))
     return { tx: undefined, options: given }
   const { tx, ...options } = given
@@ -75,11 +75,11 @@ function noTxOfItsOwn(name: string): HoldfastError {
 
 function needsTx(name: string): HoldfastError {
   return new HoldfastError('HF_BAD_OPTION', `enqueueSync() of job "${name}" was given no { tx }.`, {
-    hint: 'Pass the transaction that it belongs to, or use await job.enqueue(input).',
+    hint: 'Pass the transaction to enqueue in, or use await job.enqueue(input).',
   })
 }
 
-/** What a worker looks for among a module's exports. */
+/** Marks what a worker looks for among a module's exports. */
 export function isJob(value: unknown): value is UntypedJob {
   return isSealedJob(value)
 }

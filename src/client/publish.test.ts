@@ -135,7 +135,7 @@ describe('an event that is published', () => {
     hf.subscribe({ name: 'not-stored-yet', to: paid, run })
     const answer = await paid.publish()
     expect(answer).toEqual({ id: expect.any(String), subscribers: [], jobs: [] })
-    expect(told.of('event.unheard')).toEqual([{ event: 'order.paid', id: answer.id }])
+    expect(told.of('event.unsubscribed')).toEqual([{ event: 'order.paid', id: answer.id }])
     expect(line.callsTo('enqueue')).toEqual([])
     expect(await world.counts()).toEqual({})
   })

@@ -18,7 +18,7 @@ import { sendMany } from './many.ts'
 import { readSubscription, type StoredSubscription } from './subscription.ts'
 import { storedSubscriptions } from './subscriptions.ts'
 
-/** An event by its name, and what judges its data. */
+/** An event's name, and the schema of its data. */
 export interface EventKind {
   readonly name: string
   readonly schema: StandardSchemaV1 | undefined
@@ -32,9 +32,9 @@ export interface PublishedCounts {
 }
 
 const MAX_BATCHES_IN_FLIGHT = 2
-/** Of one publishMany, whose batches are full anyway. */
+/** For one publishMany, whose batches are full anyway. */
 const MAX_FULL_BATCHES_IN_FLIGHT = 2
-/** Of one batch, which is several flushes where an event has many subscribers. */
+/** For one batch, which is several flushes if an event has many subscribers. */
 const WRITES_AT_ONCE = 2
 
 /** Until when each call of a batch may take. */
@@ -150,10 +150,10 @@ export class Publisher {
 
   #tellUnheard({ name, id }: PreparedEvent, fate: Fate): void {
     if (!('published' in fate) || fate.published.subscribers.length > 0) return
-    this.#core.events.emit('event.unheard', { event: name, id })
+    this.#core.events.emit('event.unsubscribed', { event: name, id })
   }
 
-  /** Without a word to listeners: whether there will be such an event is for the caller to say, by its commit. */
+  /** Emits no event: whether the domain event exists depends on the caller's commit. */
   #deliverIn(tx: unknown, events: readonly PreparedEvent[]): Promise<readonly Fate[]> {
     const { store, ids } = this.#core
     const enqueuer = this.#enqueuer

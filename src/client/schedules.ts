@@ -1,6 +1,6 @@
 /**
- * Schedules as users hold them. They are kept in the store, so that every process sees the same; whoever leads fires them
- * (see `maintenance/scheduler.ts`), this only writes and reads them.
+ * The public API for schedules. They are kept in the store, so that every process sees the same; the leader fires them
+ * (see `maintenance/scheduler.ts`), this file only writes and reads them.
  */
 import { HoldfastError } from '../errors.ts'
 import { scheduleNotFound } from '../job/not-found.ts'
@@ -20,7 +20,7 @@ import type { Core } from '../core/core.ts'
 import { storeTime, type StoreTime } from '../core/store-time.ts'
 import type { Enqueuer } from './enqueuer.ts'
 
-/** A schedule as it was when it was read. */
+/** A snapshot of a schedule. */
 export interface Schedule {
   readonly id: string
   /** The name of the job that it enqueues. */
@@ -39,12 +39,12 @@ export interface Schedule {
   readonly lateMs: number
   /** The next `count` ticks, at most 1,000. @default 5 */
   next(count?: number): readonly Date[]
-  /** Stops firing until `resume()`. Ticks that pass in between are not caught up. */
+  /** Stops firing until `resume()`. Ticks in between are not caught up. */
   pause(): Promise<void>
   resume(): Promise<void>
   /** Enqueues its job now, in addition to its ticks; resolves to the job's id. */
   run(): Promise<string>
-  /** Removes it; jobs that it has enqueued stay. False if it was gone already. */
+  /** Removes it; jobs that it has enqueued stay. False if it was already gone. */
   remove(): Promise<boolean>
 }
 
@@ -60,7 +60,7 @@ const NEXT = whole(0, 1_000)
 export class ScheduleBook implements Schedules {
   readonly #core: Core
   readonly #enqueuer: Enqueuer
-  /** Those that stand in job definitions, by the job's name. */
+  /** Schedules in job definitions, by the job's name. */
   readonly #declared = new Map<string, ScheduleSpec>()
 
   constructor(core: Core, enqueuer: Enqueuer) {
@@ -68,15 +68,15 @@ export class ScheduleBook implements Schedules {
     this.#enqueuer = enqueuer
   }
 
-  /** Refuses what cannot work at once; it is stored when a worker starts that runs the job. */
+  /** Rejects an invalid schedule at once; stored when a worker that runs the job starts. */
   declare(job: string, spec: ScheduleSpec): void {
     readRules(spec, 'job().schedule')
     this.#declared.set(job, spec)
   }
 
   /**
-   * Stores what the definitions of these jobs say, unless it stands there already: a process that starts beside others reads
-   * once. Putting each, which reads all, took 0.8 s with 200 schedules on PostgreSQL, and 15 s with 1,000.
+   * Stores the schedules in these jobs' definitions unless they are stored already, with one read in a fleet that is
+   * running. Putting each one, which reads all, took 0.8 s with 200 schedules on PostgreSQL, and 15 s with 1,000.
    */
   async putDeclared(jobs: Iterable<string>): Promise<void> {
     const declared = [...jobs].flatMap((job) => {
@@ -91,7 +91,7 @@ export class ScheduleBook implements Schedules {
     }
   }
 
-  /** Creates or changes one. What it has fired stays fired, and it stays paused. */
+  /** Creates or changes a schedule. Fired ticks stay fired, and a paused schedule stays paused. */
   async put(job: string, id: string, spec: ScheduleSpec): Promise<void> {
     readScheduleId(id)
     const rules = readRules(spec, 'schedule()')
@@ -100,7 +100,7 @@ export class ScheduleBook implements Schedules {
     if (stored !== undefined && stored.job.name !== job) {
       throw new HoldfastError(
         'HF_SCHEDULE_TAKEN',
-        `Schedule "${id}" is one of job "${stored.job.name}", not of "${job}".`,
+        `Schedule "${id}" belongs to job "${stored.job.name}", not to "${job}".`,
       )
     }
     const { paused = false } = stored ?? {}
@@ -185,7 +185,7 @@ export class ScheduleBook implements Schedules {
     await this.#core.store.putSchedule(id, { spec, nextTick })
   }
 
-  /** Another one if the store's clock was put back: ticks come again then, and their jobs need other ids. */
+  /** A new one if the store's clock was set back: ticks fire again then, and their jobs need new ids. */
   #seedFor(stored: ScheduleFacts | undefined, time: StoreTime): string {
     const isAhead = stored !== undefined && stored.lastTick !== null && stored.lastTick > time()
     return stored === undefined || isAhead ? this.#core.ids.job() : stored.seed

@@ -1,6 +1,6 @@
 /**
- * A subscription as the store keeps it: a note that only this file reads. It holds all that a job of the subscriber is made
- * of, so that whoever publishes need not know the subscriber.
+ * A subscription as the store keeps it: a note that only this file reads. It contains everything that a job of the
+ * subscriber needs, so a publisher need not have the subscriber's code.
  */
 import { HoldfastError } from '../errors.ts'
 import type { PreparedEvent } from '../job/domain-event.ts'

@@ -1,6 +1,6 @@
 /**
- * Who is subscribed to which domain events. It is kept in the store, so that every process that publishes sees the same;
- * this writes and reads it, `publisher.ts` goes by it.
+ * Subscriptions to domain events. They are kept in the store, so that every publishing process sees the same ones; this
+ * file writes and reads them, `publisher.ts` uses them.
  */
 import { newJob } from '../job/new-job.ts'
 import { notFound } from '../job/not-found.ts'
@@ -14,14 +14,14 @@ import {
   type SubscriberTemplate,
 } from './subscription.ts'
 
-/** A subscription as it was when it was read. */
+/** A snapshot of a subscription. */
 export interface Subscription {
   /** The subscriber's name. */
   readonly name: string
-  /** The events that it gets: names and patterns. */
+  /** Names and patterns of its events. */
   readonly to: readonly string[]
   readonly queue: string
-  /** Removes it: no event reaches the subscriber any more; its jobs stay. False if it was gone already. */
+  /** Removes it: the subscriber gets no more events; its jobs stay. False if it was already gone. */
   remove(): Promise<boolean>
 }
 
@@ -32,24 +32,24 @@ export interface Subscriptions {
 
 export class SubscriptionBook implements Subscriptions {
   readonly #core: Core
-  /** The patterns of those that are defined here, by the subscriber's name. */
+  /** Patterns of the subscribers defined here, by the subscriber's name. */
   readonly #declared = new Map<string, readonly string[]>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  /** It is stored when a worker starts that runs the subscriber. */
+  /** Stored when a worker that runs the subscriber starts. */
   declare(subscriber: string, patterns: readonly string[]): void {
     this.#declared.set(subscriber, patterns)
   }
 
-  /** Stores those of these jobs that are subscribers. */
+  /** Stores the subscriptions of those jobs that are subscribers. */
   async putDeclared(jobs: Iterable<string>): Promise<void> {
     for (const job of jobs) if (this.#declared.has(job)) await this.put(job)
   }
 
-  /** Stores one that was declared, in place of what is stored under its name. */
+  /** Stores a declared subscription, replacing the stored one of the same name. */
   async put(subscriber: string): Promise<void> {
     const patterns = this.#declared.get(subscriber)
     if (patterns === undefined) throw notFound('subscriber', subscriber)
@@ -70,7 +70,7 @@ export class SubscriptionBook implements Subscriptions {
     }))
   }
 
-  /** What any job of the subscriber has, as an enqueue would make it. */
+  /** The parts that all jobs of the subscriber share, as an enqueue would make them. */
   #template(subscriber: string): SubscriberTemplate {
     const { ids, queues } = this.#core
     const {

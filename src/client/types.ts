@@ -1,4 +1,4 @@
-/** The types that make definitions, inputs and results fit together. No code. */
+/** The types that connect definitions, inputs and results. No code. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { BatchOptions } from '../job/batch.ts'
 import type { BatchContext, RunContext } from '../job/context.ts'
@@ -30,7 +30,7 @@ export type Jsonify<T> = unknown extends T
             ? { [K in keyof T as T[K] extends AnyFunction | symbol ? never : K]: Jsonify<T[K]> }
             : never
 
-/** T with `never` wherever JSON could not keep it. A mapped type, so that a type may contain itself. */
+/** T with `never` wherever JSON could not preserve it. A mapped type, so that a type may contain itself. */
 type JsonOnly<T> = unknown extends T
   ? T
   : T extends string | number | boolean | null | undefined
@@ -42,14 +42,14 @@ type JsonOnly<T> = unknown extends T
 type IsJson<T> = [T] extends [JsonOnly<T>] ? true : false
 
 declare const hint: unique symbol
-/** Shows its message where a type does not fit. */
+/** Shows its message if a type does not fit. */
 export interface Hint<Message extends string> {
   readonly [hint]: Message
 }
 
-/** What is enqueued. */
+/** The input of an enqueue. */
 export type Raw<S> = S extends StandardSchemaV1 ? StandardSchemaV1.InferInput<S> : void
-/** What the handler gets: after defaults and coercions. */
+/** The handler's input, after defaults and coercions. */
 export type Parsed<S> = S extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<S> : undefined
 
 export type JsonInput<S> = S extends StandardSchemaV1
@@ -58,50 +58,50 @@ export type JsonInput<S> = S extends StandardSchemaV1
     : unknown
   : unknown
 
-/** What comes back of a statement is read at run time. */
+/** A statement's result is checked at run time. */
 type Answer = PromiseLike<unknown>
 
 /**
- * A transaction of an SQLite library on the database that was given to `sqliteStore({ database })`: the only ones that
- * take a job without a promise.
+ * A transaction of an SQLite library on the database passed to `sqliteStore({ database })`: the only kind that can
+ * enqueue without a promise.
  */
 export type SqliteTx =
   /** A handle of better-sqlite3, libsql, `node:sqlite` or `@photostructure/sqlite` while a transaction is open on it. */
   | { prepare(sql: string): unknown; exec(sql: string): unknown; close(): unknown }
-  /** Drizzle on better-sqlite3: what `db.transaction()` gives. */
+  /** Drizzle on better-sqlite3: the argument of `db.transaction()`'s callback. */
   | { run(query: string): unknown; all(query: string): unknown; rollback(): never }
 
 /**
- * A transaction that you began with the library of your choice, on the database that Holdfast's tables are in. Told
- * apart by shape; a pool or a connection outside of a transaction is refused, by the compiler where it can tell.
+ * A transaction that you began with the library of your choice, on the database that contains Holdfast's tables.
+ * Recognised by shape; a pool, or a connection outside a transaction, is refused, by the compiler if possible.
  */
 export type Tx =
   | SqliteTx
   /**
-   * A client of `pg` after BEGIN; TypeORM's EntityManager or QueryRunner in a transaction; or
-   * anything else that runs a text with its values and resolves to `{ rows }`.
+   * A client of `pg` after BEGIN; TypeORM's EntityManager or QueryRunner in a transaction; or any object whose
+   * query(text, values) resolves to `{ rows }`.
    */
   | {
       query(text: string, values: (string | null)[]): Answer
-      /** A `pg.Pool` has these: it runs each query on any of its connections. */
+      /** A `pg.Pool` has these fields: it runs each query on any of its connections. */
       readonly totalCount?: never
       /** A DataSource. */
       readonly isInitialized?: never
     }
-  /** postgres.js: what `sql.begin()` gives, or a reserved connection after BEGIN. */
+  /** postgres.js: the argument of `sql.begin()`'s callback, or a reserved connection after BEGIN. */
   | { unsafe(text: string, values: (string | null)[]): Answer; savepoint: unknown }
   | { unsafe(text: string, values: (string | null)[]): Answer; release(): void }
   /** Kysely: a Transaction. */
   | { executeQuery(query: never): Answer; readonly isTransaction: true }
-  /** Drizzle: what `db.transaction()` gives, whichever its driver. */
+  /** Drizzle with any driver: the argument of `db.transaction()`'s callback. */
   | { execute(query: string): Answer; rollback(): never }
-  /** Prisma: what `prisma.$transaction()` gives. */
+  /** Prisma: the argument of `prisma.$transaction()`'s callback. */
   | { $queryRawUnsafe(text: string, ...values: (string | null)[]): Answer; readonly $connect?: never }
   /** Knex: a Transaction. */
   | { raw(text: string, bindings: (string | null)[]): Answer; isCompleted(): boolean }
 
 export interface TxOptions {
-  /** Enqueues as a part of this transaction: the job is there if and only if it commits. */
+  /** Enqueues in this transaction: the job exists if and only if it commits. */
   readonly tx?: Tx | undefined
 }
 
@@ -120,7 +120,7 @@ export type Args<In, Q extends string = string, Options = EnqueueOptions<Q>> = u
       ? [input?: In, options?: Options]
       : [input: In, options?: Options]
 
-/** A job with its input, ready to be enqueued together with others. */
+/** A job with its input, to be enqueued together with others. */
 export interface Item {
   readonly kind: 'item'
   readonly job: string
@@ -132,15 +132,15 @@ export interface Job<Name extends string, In, Out, Q extends string = string> {
   readonly name: Name
   enqueue(...args: Args<In, Q>): Promise<Handle<Out>>
   /**
-   * Enqueues in a transaction of better-sqlite3, or of Drizzle on it, which take no async function. Needs
-   * `sqliteStore({ database })`, `{ tx }`, and a schema that validates without a promise. The job is there if and only if
-   * the transaction commits.
+   * Enqueues in a transaction of better-sqlite3, or of Drizzle on it, which accept no async function. Needs
+   * `sqliteStore({ database })`, `{ tx }`, and a schema that validates synchronously. The job exists if and only if the
+   * transaction commits.
    */
   enqueueSync(input: void extends In ? In | undefined : In, options: EnqueueSyncOptions<Q>): Handle<Out>
   /**
-   * Enqueues all inputs, however many, in bounded memory. Throws a PartialEnqueueError that lists by index what could
-   * not be enqueued; everything else is. Inputs that break off midway are such a failure, listed last: what they gave
-   * before is enqueued. An array gives the ids back, in order.
+   * Enqueues any number of inputs in bounded memory. Throws a PartialEnqueueError that lists by index the inputs that
+   * could not be enqueued; all others are enqueued. If the iterable throws midway, that is listed last, and the inputs
+   * before it are enqueued. For an array, the result has the ids, in order.
    */
   enqueueMany(
     inputs: readonly In[],
@@ -149,16 +149,19 @@ export interface Job<Name extends string, In, Out, Q extends string = string> {
   enqueueMany(inputs: Iterable<In> | AsyncIterable<In>, options?: EnqueueOptions<Q>): Promise<ManyCounts>
   /** For hf.enqueueMany(): several different jobs in one step. */
   with(...args: Args<In, Q, NewJobOptions<Q>>): Item
-  /** Enqueues it again and again, by the store's own book: every process sees the same. Changes the schedule of that id. */
+  /**
+   * Creates a schedule that enqueues this job, or changes the one with that id. It is kept in the store, so every
+   * process sees the same.
+   */
   schedule(id: string, spec: ScheduleSpec<In>): Promise<void>
-  /** False if this job has no schedule of that id. */
+  /** False if this job has no schedule with that id. */
   unschedule(id: string): Promise<boolean>
   /**
-   * Changes a job that waits, or waits again after a failure: its input, its priority, its time. False if it is too late:
-   * the job runs already, or is over.
+   * Changes the input, priority or time of a waiting job, including one that waits for a retry. False if the job is
+   * already running or finished.
    */
   edit(id: string, changes: JobChanges<In>): Promise<boolean>
-  /** A job by its id; null where there is no job of this name with that id. */
+  /** A job by its id; null if no job of this name has that id. */
   get(id: string): Promise<Handle<Out> | null>
 }
 
@@ -180,10 +183,10 @@ export interface JobOptions<N extends string, S extends StandardSchemaV1 | undef
   /** @default 'normal' */
   readonly priority?: Priority
   readonly retry?: RetryPolicy
-  /** How long an attempt may run. @default '5m' */
+  /** Maximum run time of an attempt. @default '5m' */
   readonly timeout?: Duration
   readonly unique?: (input: Raw<S>) => Unique
-  /** Stored under the job's name when a worker starts that runs it. */
+  /** Stored under the job's name when a worker that runs it starts. */
   readonly schedule?: ScheduleSpec<Raw<S>>
 }
 
@@ -197,7 +200,7 @@ export interface JobWithRun<
   run(context: RunContext<Parsed<S>, Ctx>): R | Promise<R>
 }
 
-/** A job whose handler is given many of them at a time. */
+/** A job whose handler takes many jobs per call. */
 export interface BatchJobOptions<
   N extends string,
   S extends StandardSchemaV1 | undefined,
@@ -205,12 +208,12 @@ export interface BatchJobOptions<
   Ctx,
   R,
 > extends JobOptions<N, S, Q> {
-  /** How many at a time, and how long to wait for them. */
+  /** Batch size, and how long to wait for a batch to fill. */
   readonly batch?: BatchOptions
   /**
-   * Returns a result for each job, in order: an Error for one that failed and is retried alone, `snooze()` of its context
-   * for one that runs later; what Promise.allSettled() gives will do. Nothing returned means that all went well; what
-   * it throws fails them all.
+   * Returns a result for each job, in order: an Error for a job that failed and is retried alone, `snooze()` of its
+   * context for one to run later. The result of Promise.allSettled() works as well. Returning nothing completes all
+   * jobs. If the handler throws, every job in the batch fails.
    */
   run(batch: BatchContext<Parsed<S>, Ctx>): BatchResults<R> | Promise<BatchResults<R>>
 }
@@ -220,10 +223,10 @@ type BatchResults<R> = readonly R[] | void
 type Unsettled<R> =
   R extends PromiseFulfilledResult<infer Value> ? Value : R extends PromiseRejectedResult ? never : R
 
-/** One job's result of what a batch handler returns for all. */
+/** Result type of one job in a batch. */
 export type BatchReturned<R> = Jsonify<Exclude<Unsettled<Awaited<R>>, Snooze | Error>>
 
-/** A handler's result as the handle gives it back; snoozing is no result. */
+/** A handler's result as the handle returns it; a snooze is not a result. */
 export type Returned<R> = Jsonify<Exclude<R, Snooze>>
 
 export interface ContractOptions<
@@ -232,7 +235,7 @@ export interface ContractOptions<
   O extends StandardSchemaV1 | undefined,
   Q extends string,
 > extends JobOptions<N, S, Q> {
-  /** What the handler must return; checked when it does. */
+  /** Schema of the result, validated when the handler returns. */
   readonly output?: O & JsonInput<O>
 }
 

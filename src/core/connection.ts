@@ -52,11 +52,11 @@ export class Connection {
   readonly #parts: ConnectionParts
   readonly insideCommit = new InsideCommit()
   readonly #closing = new AbortController()
-  /** How many operations are under way. */
+  /** Number of operations in progress. */
   #underWay = 0
   #onIdle: (() => void) | undefined
   #opening: Promise<void> | undefined
-  /** Whether opening was ever tried: from then on there is something to give back. */
+  /** Whether opening was ever tried: from then on there is something to close. */
   #touched = false
   #opened = false
   /** Since when calls fail; undefined while all is well. */
@@ -112,7 +112,7 @@ export class Connection {
     return send(this.#parts.store)
   }
 
-  /** Takes no new calls, waits for those under way (each has its deadline), and gives the store back. */
+  /** Takes no new calls, waits for those in progress (each has its deadline), and closes the store. */
   async close(): Promise<void> {
     if (this.closing.aborted) return
     this.#closing.abort()
@@ -192,8 +192,8 @@ export class Connection {
   }
 
   /**
-   * Shared by everybody who needs the store open. Its time limit is nobody's deadline: it only decides when an opening
-   * that hangs is given up, so that the next try begins another.
+   * Shared by all callers that need the store open. Its time limit is not a caller's deadline: it only decides when a
+   * hanging opening is given up, so that the next try begins another.
    */
   #open(): Promise<void> {
     const { clock, timeoutMs, store } = this.#parts

@@ -15,7 +15,7 @@ import type { HoldfastSettings } from './settings.ts'
 import { JobRegistry } from './registry.ts'
 import { StoreClient } from './store-client.ts'
 
-/** What tests exchange: the world that a Holdfast lives in. */
+/** The environment of a Holdfast, which tests replace. */
 export interface World {
   readonly store: Store
   readonly clock: Clock
@@ -49,7 +49,7 @@ export class Core {
     return this.#parts.ids
   }
 
-  /** What can be asked of the store. */
+  /** The calls to the store. */
   get store(): StoreClient {
     return this.#parts.store
   }
@@ -59,7 +59,7 @@ export class Core {
     return this.#parts.connection
   }
 
-  /** Whether nothing is kept of a completed job. */
+  /** Whether completed jobs are deleted at once. */
   get forgets(): boolean {
     const { completedMs, maxCompleted } = this.settings.retention
     return completedMs === 0 || maxCompleted === 0

@@ -1,14 +1,14 @@
 /**
- * Which attempt the running code belongs to, through every await: so that jobs enqueued by a handler inherit its
- * correlation id, and a rejection that nobody handles is blamed on the job that caused it.
+ * The attempt that the running code belongs to, across awaits: jobs enqueued by a handler inherit its correlation id,
+ * and an unhandled rejection is attributed to its job.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Inherited } from '../job/new-job.ts'
 
 export interface CurrentJob {
-  /** Undefined where the code runs for several jobs at once. */
+  /** Undefined if the code runs for several jobs at once. */
   readonly inherited: Inherited | undefined
-  /** Told of a promise that this attempt's code left rejected and unhandled. */
+  /** Called with an unhandled rejection of this attempt's code. */
   unhandled(reason: unknown): void
 }
 

@@ -6,9 +6,9 @@ export interface Environment {
   readonly store: string | undefined
   /** JOB_POLL_INTERVAL, in milliseconds. */
   readonly pollMs: number | undefined
-  /** JOB_BATCH_SIZE: the most jobs in one claim. */
+  /** JOB_BATCH_SIZE: maximum number of jobs per claim. */
   readonly batchSize: number | undefined
-  /** JOB_MAX_RETRIES: tries after the first one. */
+  /** JOB_MAX_RETRIES: attempts after the first one. */
   readonly maxRetries: number | undefined
   /** WORKER_CONCURRENCY: slots of a worker. */
   readonly concurrency: number | undefined

@@ -3,8 +3,8 @@
  * does not go through the transaction needs a second connection, while the transaction keeps the first: a few handlers
  * that forget `{ tx }` would take the whole pool and wait for each other. So such calls are refused.
  *
- * Whatever `write` starts inherits this, also timers and promises that it leaves behind; they are free once the
- * transaction is over. Work that Holdfast does later on behalf of others must not inherit it: see `outside`.
+ * Everything that `write` starts inherits this, including timers and promises that it leaves behind, until the
+ * transaction ends. Work that Holdfast does later for others must not inherit it: see `outside`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { HoldfastError } from '../errors.ts'
@@ -22,7 +22,7 @@ export class InsideCommit {
     }
   }
 
-  /** Runs `work` as if it had been called from elsewhere, and with it all that it starts. */
+  /** Runs `work`, and everything that it starts, as if called from outside. */
   outside<T>(work: () => T): T {
     return this.#scope.getStore() === undefined ? work() : this.#scope.run(undefined, work)
   }

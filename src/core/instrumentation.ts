@@ -267,7 +267,7 @@ function count(
   const { settlement, runMs } = request
   const { type } = settlement
   const isFailure = type === 'retry' || type === 'dead'
-  // Attempts that were snoozed, given back or cancelled say nothing about how well the work goes.
+  // Snoozed, released or cancelled attempts say nothing about how well the work goes.
   const isDone = type === 'completed' || (type === 'confirm' && answer === 'already')
   if (answer === 'lost' || !(isFailure || isDone)) return
   counters.processed++

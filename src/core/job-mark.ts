@@ -1,4 +1,4 @@
-/** The mark on the objects that users hold for their jobs: it tells a job from any other value, and leads to its owner. */
+/** The mark on public job objects: it distinguishes a job from any other value, and leads to its owner. */
 const JOB = Symbol.for('holdfast.job')
 
 /** Any job, whatever its input: enough to run it, not to enqueue it. */
@@ -17,7 +17,7 @@ export function isSealedJob(value: unknown): value is object {
   return typeof value === 'object' && value !== null && JOB in value
 }
 
-/** What the job belongs to: the core of its own holdfast(), of whichever copy of this library. */
+/** The job's owner: the core of its holdfast(), possibly of another copy of this library. */
 export function ownerOf(job: object): object | undefined {
   return (job as { [JOB]?: object })[JOB]
 }

@@ -1,9 +1,9 @@
 /**
- * The workers of this holdfast(), which are told of a cancel or a pause directly: what they have not started, they drop
- * before the caller goes on. Workers elsewhere hear of it through the store.
+ * The workers of this holdfast(), which are notified of a cancel or a pause directly: they drop jobs that they have not
+ * started before the caller continues. Other workers learn of it through the store.
  */
 
-/** `running`: the handler runs and its signal has fired. `dropped`: it never starts. `unknown`: not held here. */
+/** `running`: the handler runs and its signal has aborted. `dropped`: it never starts. `unknown`: not held here. */
 export type LocalCancel = 'running' | 'dropped' | 'unknown'
 
 export interface LocalWorker {
@@ -16,14 +16,14 @@ export interface LocalWorker {
 export class LocalWorkers {
   readonly #workers = new Set<LocalWorker>()
 
-  /** Returns how to leave. */
+  /** Returns a function that removes the worker. */
   join(worker: LocalWorker): () => void {
     this.#workers.add(worker)
     return () => void this.#workers.delete(worker)
   }
 
   cancelled(id: string, reason: string | null): LocalCancel {
-    // Every worker is asked: one whose claim is under way must remember it.
+    // Every worker is notified: one with a claim in flight must remember it.
     const answers = [...this.#workers].map((worker) => worker.cancelled(id, reason))
     return answers.find((answer) => answer !== 'unknown') ?? 'unknown'
   }

@@ -1,4 +1,4 @@
-/** What is true of jobs whose change was repeated because the reply to the first try was lost. */
+/** The current state of jobs whose change was repeated because the reply to the first try was lost. */
 import type { JobId } from '../job/ids.ts'
 import type { JobRecord } from '../job/record.ts'
 import type { JobEdit, JobPage, ListQuery } from '../stores/store.ts'
@@ -6,7 +6,7 @@ import type { JobEdit, JobPage, ListQuery } from '../stores/store.ts'
 /** Jobs are read whole, with their payloads. */
 const PAGE = 100
 
-/** Whether a job has all that an edit gives it. `before`: the job as it was. */
+/** Whether a job has all values of an edit. `before`: the job before the edit. */
 export function isEdited(now: JobRecord, before: JobRecord, { payload, rank, due }: JobEdit): boolean {
   const isMoved =
     due === undefined || ('atMs' in due ? now.dueAt === Math.round(due.atMs) : now.dueAt !== before.dueAt)

@@ -13,9 +13,9 @@ import { MAX_ATTEMPT_RECORDS, type Retention, type Store } from '../stores/store
 import { readEnvironment, type Environment } from './environment.ts'
 
 export interface QueueConfig {
-  /** What one priority level is worth in waiting time. @default '1m' */
+  /** Waiting time that one priority level is worth. @default '1m' */
   readonly aging?: Aging
-  /** False: of a job that fails for good nothing is kept. @default true */
+  /** False deletes jobs that fail for good. @default true */
   readonly deadLetters?: boolean
 }
 
@@ -27,13 +27,13 @@ export interface KeepOptions {
   readonly dead?: Duration
   /** @default '1d' */
   readonly cancelled?: Duration
-  /** The most completed jobs kept. @default no limit but the time */
+  /** Maximum number of completed jobs to keep. @default no limit except the time */
   readonly maxCompleted?: number
-  /** The most dead letters kept. @default no limit but the time */
+  /** Maximum number of dead letters to keep. @default no limit except the time */
   readonly maxDead?: number
-  /** The most cancelled jobs kept. @default no limit but the time */
+  /** Maximum number of cancelled jobs to keep. @default no limit except the time */
   readonly maxCancelled?: number
-  /** How many attempts of a job are remembered: the newest, at most 100. @default 20 */
+  /** Number of attempts recorded per job: the newest ones, at most 100. @default 20 */
   readonly attempts?: number
 }
 
@@ -52,7 +52,7 @@ export interface ClientOptions<Queues extends Record<string, QueueConfig>> {
   /** The queues that jobs may go to. @default { default: {} } */
   readonly queues?: Queues
   readonly keep?: KeepOptions
-  /** How long an enqueue or any other call to the store may take, tries and all; at most 5m. @default '10s' */
+  /** Deadline of an enqueue or any other call to the store, retries included; at most 5m. @default '10s' */
   readonly timeout?: Duration
 }
 
@@ -61,7 +61,7 @@ export interface HoldfastSettings {
   readonly store: string | Store
   readonly queues: QueueRules
   readonly retention: Retention
-  /** How many attempts of a job are remembered. */
+  /** Number of attempts recorded per job. */
   readonly keepAttempts: number
   readonly retry: ResolvedRetry
   readonly jobTimeoutMs: number
@@ -69,7 +69,7 @@ export interface HoldfastSettings {
 }
 
 const DAY_MS = 86_400_000
-/** A store remembers flush ids for ten minutes: nobody may still repeat one by then. */
+/** A store remembers flush ids for ten minutes: repeats must have ended by then. */
 const LONGEST_TIMEOUT_MS = 300_000
 const DEFAULT_ATTEMPTS_KEPT = 20
 const QUEUE_NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_.:/@-]{0,99}$/u

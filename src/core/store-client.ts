@@ -50,7 +50,7 @@ export interface Changed extends Pick<ChangeAnswer, 'next'> {
 /** What became of the one job that a change named. */
 export type ChangedOne = ChangeOutcome | 'missing'
 
-/** What nobody depends on need not hold up a stop for long. */
+/** A call that nothing depends on must not hold up a stop for long. */
 const GOODBYE_MS = 2_000
 
 export class StoreClient {
@@ -270,7 +270,7 @@ export class StoreClient {
     return this.#repeat('list the workers', (store) => store.notes.list(WORKER))
   }
 
-  /** Tells whoever leads that new dead letters are wanted, for a time. */
+  /** Tells the leader that new dead letters have a handler, for a time. */
   async declareDeadLetterHandler(text: string, ttlMs: number): Promise<void> {
     const { kind, id } = DEAD_LETTER_HANDLER
     await this.#repeat('declare the handler of dead letters', (store) =>

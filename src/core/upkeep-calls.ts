@@ -1,6 +1,6 @@
 /**
- * What upkeep asks of the store. A duty runs again and again, so everything is sent once, within a short time: a call
- * whose answer is lost must hold up neither the next run nor a stop for long.
+ * The store calls of maintenance. Duties repeat, so every call is sent once, within a short time: a call whose answer
+ * is lost must hold up neither the next run nor a stop for long.
  */
 import type { JobId, WorkerId } from '../job/ids.ts'
 import type { JobRecord, NewJob } from '../job/record.ts'
@@ -94,7 +94,7 @@ export class UpkeepCalls {
 
   // ── notes ──────────────────────────────────────────────────────────────────
 
-  /** What the jobs of the handler of dead letters are made of; undefined if there is none. */
+  /** The parts of the dead-letter handler's jobs; undefined if there is none. */
   deadLetterHandler(): Promise<string | undefined> {
     return this.#note('look for a handler of dead letters', DEAD_LETTER_HANDLER)
   }
@@ -108,7 +108,7 @@ export class UpkeepCalls {
     await this.#once('move the cursor of dead letters', (store) => store.notes.put(kind, id, text, null))
   }
 
-  /** The newest time of the store's clock that a leader noted. */
+  /** The newest reading of the store's clock by a leader. */
   notedTime(): Promise<string | undefined> {
     return this.#note("read the newest time of the store's clock", STORE_CLOCK)
   }

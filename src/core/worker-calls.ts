@@ -1,6 +1,6 @@
 /**
- * What workers ask of the store. They ask in loops of their own, so nearly all is sent once, within a time that depends
- * on the worker's lease: what was not answered goes with the next turn of the loop.
+ * The store calls of workers. Workers call in loops, so nearly every call is sent once, within a time that depends on
+ * the worker's lease; an unanswered one is repeated by the next turn of the loop.
  */
 import { HoldfastError } from '../errors.ts'
 import type { WorkerId } from '../job/ids.ts'
@@ -18,10 +18,10 @@ import {
 import type { Connection } from './connection.ts'
 import { WORKER } from './notes.ts'
 
-/** Notes are a courtesy: one that cannot be written must hold up nobody. */
+/** Notes are best effort: one that cannot be written must not hold up anything. */
 const NOTE_TIMEOUT_MS = 2_000
 
-/** A worker that makes itself known. */
+/** A worker that registers. */
 export interface Registration {
   readonly worker: WorkerId
   readonly leaseMs: number
@@ -56,7 +56,10 @@ export class WorkerCalls {
     return answer
   }
 
-  /** One settle by hand: repeated, within the timeout of holdfast(). `already` means that an earlier try wrote it. */
+  /**
+   * A settle of a manual message: repeated, within the timeout of holdfast(). `already` means that an earlier try wrote
+   * it.
+   */
   async settle(
     worker: WorkerId,
     request: SettleRequest,
@@ -80,12 +83,12 @@ export class WorkerCalls {
     return this.#connection.store.keepAlive?.(worker, leaseMs) ?? null
   }
 
-  /** A worker that cannot say goodbye is rescued when its lease is over, with nothing left to rescue. */
+  /** If this fails, the worker is rescued when its lease expires, with nothing left to rescue. */
   retire(worker: WorkerId, withinMs: number): Promise<void> {
     return this.#once('retire', withinMs, (store) => store.retire(worker))
   }
 
-  /** Says that a worker takes up to `startMs` to start a job. */
+  /** Publishes that a worker takes up to `startMs` to start a job. */
   async putSlow(id: string, startMs: number, ttlMs: number, withinMs: number): Promise<void> {
     await this.#once('tell how slow the store is', withinMs, (store) =>
       store.notes.put(SLOW_WORKER, id, String(startMs), ttlMs),
@@ -96,7 +99,7 @@ export class WorkerCalls {
     return this.#once('remove a note', withinMs, (store) => store.notes.put(SLOW_WORKER, id, null, null))
   }
 
-  /** What a worker tells the fleet about itself. */
+  /** The status that a worker publishes to the fleet. */
   async putStatus(id: string, text: string, ttlMs: number): Promise<void> {
     await this.#once('list a worker', NOTE_TIMEOUT_MS, (store) => store.notes.put(WORKER, id, text, ttlMs))
   }

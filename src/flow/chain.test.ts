@@ -56,7 +56,7 @@ describe('a chain', () => {
     expect(told.of('job.failed')[0]).toMatchObject({ final: true, kind: 'permanent' })
     expect(await world.record(id)).toMatchObject({
       state: 'dead',
-      error: { message: 'No processor handles this job; asked were: push, issues.' },
+      error: { message: 'No processor handled this job; tried: push, issues.' },
     })
   })
 

@@ -1,21 +1,21 @@
 /**
- * A chain of responsibility as a handler: processors are asked in order, and the first that does not pass has handled the
- * job. Where all pass, nobody ever will: the job is a dead letter at once, and its error names those that were asked.
+ * A chain of responsibility as a handler: processors run in order, and the first that does not pass has handled the
+ * job. If all pass, a retry cannot help: the job is a dead letter at once, and its error names the processors.
  */
 import { Fatal, HoldfastError } from '../errors.ts'
 import type { RunContext } from '../job/context.ts'
 import { show } from '../job/show.ts'
 
 declare const passed: unique symbol
-/** What a processor returns that leaves the job to the next one. */
+/** Returned by a processor to leave the job to the next one. */
 export interface Pass {
   readonly [passed]: true
 }
 
 export interface Processor<In, Ctx, R> {
-  /** Named where nobody handled a job. */
+  /** Its name in errors. */
   readonly name: string
-  /** Handles the job, or returns pass(). What it throws fails the attempt; the others are not asked then. */
+  /** Handles the job, or returns pass(). If it throws, the attempt fails, and no further processor runs. */
   run(context: RunContext<In, Ctx>, pass: () => Pass): R | Pass | Promise<R | Pass>
 }
 
@@ -34,7 +34,7 @@ export function chain<In, Ctx, R>(
       const result = await processor.run(context, pass)
       if (result !== PASS) return result as Exclude<R, Pass>
     }
-    throw new Fatal(`No processor handles this job; asked were: ${names}.`)
+    throw new Fatal(`No processor handled this job; tried: ${names}.`)
   }
 }
 

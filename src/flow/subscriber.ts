@@ -1,6 +1,6 @@
 /**
- * A subscriber's definition as one of a job: its input is an event, and its handler is one for all events or one made of a
- * handler for each. What cannot work is refused here, before anything is stored.
+ * Turns a subscriber's definition into a job definition: its input is an event, and its handler is one for all events,
+ * or combines a handler for each. Invalid definitions are rejected here, before anything is stored.
  */
 import { Fatal, HoldfastError } from '../errors.ts'
 import type { RunFunction } from '../job/context.ts'
@@ -83,7 +83,7 @@ function byName(name: string, handlers: Handlers): RunFunction {
     const { name: event } = context.input as ReceivedEvent
     const run = handlers.get(event)
     if (run !== undefined) return run(context)
-    // Whoever tries again would try the same.
+    // A retry would fail the same way.
     throw new Fatal(
       `Subscriber "${name}" has no handler for event "${event}"; it has: ${[...handlers.keys()].join(', ')}.`,
     )

@@ -1,19 +1,19 @@
-/** How the jobs of a batch handler are put together: read once, from the definition. */
+/** How a batch handler's jobs are grouped: read once, from the definition. */
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { duration } from './duration.ts'
 import { readersFor, readOptions, refused, whole } from './options.ts'
 
 export interface BatchOptions {
-  /** The most jobs in one call of the handler; by itself it finds out. @default 'adaptive' */
+  /** Maximum number of jobs per handler call; 'adaptive' finds it by itself. @default 'adaptive' */
   readonly size?: number | 'adaptive' | AdaptiveSize
-  /** A call begins once this many are there, even where more would fit. @default 1 */
+  /** A call begins once this many jobs are gathered, even if more would fit. @default 1 */
   readonly fill?: number
-  /** … or once the oldest of them has waited this long. @default '1s' */
+  /** … or once the oldest has waited this long. @default '1s' */
   readonly wait?: Duration
 }
 
-/** A size that shrinks while batches take long, and grows while they do not. */
+/** A size that shrinks while batches are slow and grows while they are fast. */
 export interface AdaptiveSize {
   /** @default 5 */
   readonly min?: number
@@ -21,11 +21,11 @@ export interface AdaptiveSize {
   readonly max?: number
   /** @default 10 */
   readonly start?: number
-  /** Where the mean of the last batches is above this, the size is halved. @default '5s' */
+  /** The size is halved if the mean duration of the last batches is above this. @default '5s' */
   readonly shrinkAbove?: Duration
-  /** Where it is below this, the size grows by half. @default '2s' */
+  /** The size grows by half if it is below this. @default '2s' */
   readonly growBelow?: Duration
-  /** Of so many batches. @default 10 */
+  /** Number of batches in the mean. @default 10 */
   readonly over?: number
 }
 
@@ -44,7 +44,7 @@ export interface BatchRules {
   readonly waitMs: number
 }
 
-/** As many as one claim brings. */
+/** As many as one claim returns. */
 const LARGEST = 1_000
 const COUNT = whole(1, LARGEST)
 const FIELDS = readersFor<BatchOptions>()({

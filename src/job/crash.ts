@@ -1,6 +1,6 @@
 /**
- * What becomes of a job whose worker was lost. One that can have been running comes back as a suspect, or is given up;
- * one that cannot is released as if it had never been claimed.
+ * Decides what happens to a job whose worker was lost. If it may have been running, it returns as a suspect or becomes
+ * a dead letter; otherwise it is released as if it had never been claimed.
  */
 import { HoldfastError } from '../errors.ts'
 import type { Random } from '../std/random.ts'
@@ -15,9 +15,9 @@ export interface Crashed {
   /** Before this one. */
   readonly crashes: number
   readonly maxCrashes: number
-  /** Whether its cancel had been asked for. */
+  /** Whether its cancel was requested. */
   readonly cancelled: boolean
-  /** As `mayHaveRun` says. */
+  /** Result of `mayHaveRun`. */
   readonly mayHaveRun: boolean
 }
 
@@ -26,21 +26,21 @@ export interface CrashOutcome {
   readonly crashes: number
   /** Null for a job that cannot have been running. */
   readonly error: AttemptError | null
-  /** Until a scheduled one is due; its attempt is handed back. */
+  /** Delay until a scheduled job is due; its attempt is not used. */
   readonly delayMs: number
 }
 
 /**
- * Whether a lost worker can have been running a job that this many of its open jobs stand before, in the order (token,
- * position). A worker starts a job only while fewer than `atOnce` stand before it; null: it promised nothing.
+ * Whether a lost worker may have been running a job with this many of its open jobs before it, in the order (token,
+ * position). A worker starts a job only while fewer than `atOnce` are before it; null if it made no such promise.
  */
 export function mayHaveRun(openBefore: number, atOnce: number | null): boolean {
   return atOnce === null || openBefore < atOnce
 }
 
 /**
- * Record of the lost attempt; null for a job that cannot have been running. Nobody knows how long the handler ran before
- * its worker was lost.
+ * Record of the lost attempt; null for a job that cannot have been running. How long the handler ran before its worker
+ * was lost is unknown.
  */
 export function crashRecord(
   error: AttemptError | null,

@@ -1,4 +1,4 @@
-/** A job's definition: read once, checked once, frozen. What cannot work is refused here, before anything runs. */
+/** A job's definition: read once, validated once, frozen. Invalid options are rejected here, before anything runs. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
@@ -40,9 +40,9 @@ export interface JobDefinition {
   readonly unique: ((input: unknown) => Unique) | undefined
   /** Missing on a contract whose implementation is not in this process. */
   readonly run: RunFunction | undefined
-  /** Present where `run` takes a batch of jobs instead of one. */
+  /** Present if `run` takes a batch of jobs. */
   readonly batch: BatchRules | undefined
-  /** What stands around the handler, outermost first. */
+  /** Middleware around the handler, outermost first. */
   readonly middleware: readonly Middleware[]
 }
 
@@ -51,7 +51,7 @@ export interface DefinitionDefaults {
   readonly retry: ResolvedRetry
   readonly timeoutMs: number
   readonly middleware: readonly Middleware[]
-  /** A contract does without. */
+  /** Missing for a contract. */
   readonly needsHandler?: boolean
   /** What the definition is passed to. @default 'job()' */
   readonly path?: string
@@ -110,7 +110,7 @@ export function readDefinition(raw: RawDefinition, defaults: DefinitionDefaults)
   })
 }
 
-/** Of a job that is known by its name alone. */
+/** For a job that is known by name only. */
 export function plainDefinition(
   name: string,
   queue: string,

@@ -1,6 +1,6 @@
 /**
- * A domain event on its way: as it is published, as it is stored with the job of each subscriber, and as their handlers get
- * it. Stored is the raw data, so that defaults and coercions apply when a subscriber runs, each by the schema that it knows.
+ * The three forms of a domain event: as published, as stored in each subscriber's job, and as passed to their handlers.
+ * The raw data is stored, so that defaults and coercions apply when a subscriber runs, by the schema that it knows.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { JobId } from './ids.ts'
@@ -9,24 +9,24 @@ import { encodePayload, parseInput, PAYLOAD_LIMITS } from './payload.ts'
 import type { Envelope } from './record.ts'
 import { show } from './show.ts'
 
-/** What a subscriber's handler gets as its input. */
+/** The input of a subscriber's handler. */
 export interface ReceivedEvent<Name extends string = string, Data = unknown> {
-  /** The same for all subscribers, and whenever one of them runs again. */
+  /** The same for all subscribers and all their attempts. */
   readonly id: string
   readonly name: Name
-  /** By the clock of whoever published it. */
+  /** By the publisher's clock. */
   readonly publishedAt: Date
   readonly data: Data
 }
 
-/** What a subscriber is subscribed to, and by which schemas it reads what comes. */
+/** A subscriber's events, with the schemas that parse their data. */
 export interface Interest {
   readonly patterns: readonly string[]
-  /** Of the events that it names; what comes by a pattern is left as it was published. */
+  /** Schemas of the events that it names; data matched by a pattern is not parsed. */
   readonly schemas: ReadonlyMap<string, StandardSchemaV1 | undefined>
 }
 
-/** Ready to be written for whoever subscribes to it. */
+/** Ready to be written for each subscriber. */
 export interface PreparedEvent {
   readonly id: JobId
   readonly name: string
@@ -43,7 +43,7 @@ export interface EventParts {
   readonly envelope: Envelope
 }
 
-/** A promise only where the event's schema is asynchronous. */
+/** A promise only if the event's schema is asynchronous. */
 export function prepareEvent(parts: EventParts): PreparedEvent | Promise<PreparedEvent> {
   const checked = parseInput(parts.schema, parts.data, parts.name, 'event')
   return checked instanceof Promise ? checked.then(() => seal(parts)) : seal(parts)
@@ -52,11 +52,11 @@ export function prepareEvent(parts: EventParts): PreparedEvent | Promise<Prepare
 function seal({ id, name, data, nowMs, envelope }: EventParts): PreparedEvent {
   const at = new Date(nowMs).toISOString()
   const payload = encodePayload({ id, name, at, data }, name, PAYLOAD_LIMITS, 'event')
-  // What one event sets off belongs together, though nothing else had set off the event.
+  // All jobs of one event share a correlation id, even if the publisher had none.
   return { id, name, payload, envelope: { ...envelope, correlationId: envelope.correlationId ?? id } }
 }
 
-/** The schema of a subscriber's input: from the event as it is stored to the event as its handler gets it. */
+/** The schema of a subscriber's input: turns the stored event into the handler's event. */
 export function eventSchema(interest: Interest): StandardSchemaV1<unknown, ReceivedEvent> {
   return { '~standard': { version: 1, vendor: 'holdfast', validate: (value) => judge(value, interest) } }
 }

@@ -1,9 +1,9 @@
-/** Reads durations and instants from options, and says what is wrong with those that cannot work. */
+/** Reads durations and instants from options, and rejects invalid ones with the reason. */
 import { types } from 'node:util'
 import { formatDuration, parseDuration } from '../std/duration.ts'
 import { refused, type Reader } from './options.ts'
 
-/** A point in time: a Date, or an ISO 8601 text with a zone. */
+/** A point in time: a Date, or an ISO 8601 string with a zone. */
 export type Instant = Date | string
 
 const HINT = "Use milliseconds or a text such as '250ms', '30s', '5m', '2h', '7d'."
@@ -11,7 +11,7 @@ const HINT = "Use milliseconds or a text such as '250ms', '30s', '5m', '2h', '7d
 const LONGEST_MS = 8.64e15 / 2
 
 interface DurationBounds {
-  /** Whether 0 is fine, as for a delay; a timeout or lease of 0 cannot work. */
+  /** Whether 0 is allowed, as for a delay; a timeout or lease of 0 cannot work. */
   readonly orZero?: boolean
   readonly minMs?: number
   readonly maxMs?: number
@@ -53,7 +53,7 @@ function parseInstant(text: string): number {
   const match = WITH_ZONE.exec(text)
   if (match === null) return NaN
   const [, year, month, day] = match
-  // Date.parse makes 2 March of 30 February.
+  // Date.parse turns 30 February into 2 March.
   const exists = new Date(`${year}-${month}-${day}T00:00:00Z`).getUTCDate() === Number(day)
   return exists ? Date.parse(text) : NaN
 }

@@ -18,7 +18,7 @@ export interface AttemptFacts {
 }
 
 export interface AttemptEnd extends AttemptFacts {
-  /** From when the job was due to when it was claimed, by the store's clock. */
+  /** Time from when the job was due until it was claimed, by the store's clock. */
   readonly waitMs: number
   /** How long the handler ran. */
   readonly durationMs: number
@@ -33,7 +33,7 @@ export interface TickFacts {
 }
 
 export interface Events {
-  /** Not of enqueues in a caller's transaction: whether there is such a job, its commit decides. */
+  /** Not emitted for enqueues in a caller's transaction: whether the job exists depends on its commit. */
   'job.enqueued': {
     readonly id: string
     readonly job: string
@@ -41,13 +41,13 @@ export interface Events {
     readonly duplicate: boolean
   }
   'job.started': AttemptFacts & { readonly waitMs: number }
-  // The ends of an attempt are told once the store has written them.
+  // The end of an attempt is emitted once the store has written it.
   'job.completed': AttemptEnd
   'job.failed': AttemptEnd & {
     readonly error: Error
     readonly kind: FailureKind
     readonly fingerprint: string
-    /** No attempt is left, or none would help: it is a dead letter. */
+    /** No attempts are left, or none would help: the job is a dead letter. */
     readonly final: boolean
     readonly retryInMs: number | null
   }
@@ -70,11 +70,11 @@ export interface Events {
     readonly message: string
     readonly fields: Record<string, unknown>
   }
-  /** A handler goes on although its signal fired; its slot stays taken until it returns. */
+  /** A handler keeps running although its signal aborted; its slot stays taken until it returns. */
   'job.stuck': AttemptFacts & { readonly why: string }
-  /** A promise that a handler left behind was rejected after the handler had returned. */
+  /** A promise that the handler left behind rejected after the handler had returned. */
   'job.unhandled': AttemptFacts & { readonly error: Error }
-  /** A lost worker's job was taken back. */
+  /** A job of a lost worker was rescued. */
   'job.rescued': {
     readonly id: string
     readonly job: string
@@ -91,21 +91,21 @@ export interface Events {
   }
   'worker.stopping': { readonly worker: string; readonly running: number }
   'worker.stopped': { readonly worker: string; readonly released: number }
-  /** The worker's lease was taken away: it goes on under a new id. */
-  'worker.reborn': { readonly worker: string; readonly before: string; readonly abandoned: number }
+  /** The worker lost its lease and continues under a new id. */
+  'worker.reregistered': { readonly worker: string; readonly before: string; readonly abandoned: number }
   /**
-   * The event loop stood still, so that neither timeouts nor cancels nor other jobs got their turn. Told when it turns
-   * again, by workers on a store whose leases are renewed meanwhile.
+   * The event loop was blocked, so timeouts, cancels and other jobs were delayed. Emitted once it is unblocked, by
+   * workers whose leases a thread renews meanwhile.
    */
   'worker.blocked': {
     readonly worker: string
     readonly blockedMs: number
-    /** What ran at the time, the most suspect first; at most 20. */
+    /** Jobs that were running, the most likely culprit first; at most 20. */
     readonly jobs: readonly { readonly id: string; readonly job: string }[]
   }
   /**
-   * Something in the worker failed that should not fail: a bug of Holdfast, or a settle that the store refuses in every
-   * form. The worker backs off and tries again. Outages emit `store.down`, missing rights `store.unusable`.
+   * A failure inside the worker: a bug in Holdfast, or a settle that the store refuses in every form. The worker backs
+   * off and retries. Outages emit `store.down`, missing rights `store.unusable`.
    */
   'worker.error': {
     readonly worker: string
@@ -115,27 +115,27 @@ export interface Events {
   }
   /** The worker paused its claims because a job ran out of resources. */
   'worker.slowed': { readonly worker: string; readonly pauseMs: number; readonly job: string }
-  /** A batch handler with an adaptive size is given more jobs at a time from now on, or fewer. */
+  /** The adaptive size of a batch handler grew or shrank. */
   'batch.resized': {
     readonly worker: string
     readonly job: string
     readonly queue: string
     readonly from: number
     readonly to: number
-    /** Of the batches that led to it. */
+    /** Mean duration of the batches that led to the change. */
     readonly meanMs: number
   }
-  /** Another worker was found dead. */
+  /** Another worker's lease expired. */
   'worker.lost': { readonly worker: string; readonly jobs: number }
-  /** A worker of this process, or a check of the user's, is no longer healthy, or is so again. */
+  /** A worker of this process, or one of the user's checks, became unhealthy or healthy again. */
   'health.changed': {
     readonly kind: 'worker' | 'check'
-    /** The worker's or the check's. */
+    /** Name of the worker or the check. */
     readonly name: string
     /** The id of the worker; null for a check. */
     readonly worker: string | null
     readonly healthy: boolean
-    /** What is wrong, a sentence each; empty where nothing is. */
+    /** A sentence for each problem; empty if healthy. */
     readonly problems: readonly string[]
   }
   'leader.elected': { readonly candidate: string }
@@ -148,11 +148,11 @@ export interface Events {
   'store.down': { readonly doing: string; readonly error: Error }
   'store.up': { readonly downMs: number }
   /**
-   * The store's clock went back, so what is due by it runs later. Emitted by the leader. Ticks of schedules go on; those
-   * between the new time and the old one come again, except the last one that fired.
+   * The store's clock moved back, so scheduled jobs run later. Emitted by the leader. Schedules keep firing; ticks
+   * between the new time and the old one fire again, except the last one that fired.
    */
   'store.clock': {
-    /** How far, at least. */
+    /** Minimum distance that it moved back. */
     readonly backMs: number
     /** Number of scheduled jobs, retries included: each is due this much later. */
     readonly scheduled: number
@@ -160,30 +160,30 @@ export interface Events {
     readonly schedules: number
   }
   /**
-   * The store answers, but cannot be used until somebody does something: missing rights, a missing database, a full disk
-   * or memory (see the error's code). Emitted once a minute at most for each code.
+   * The store answers, but cannot be used until a person intervenes: missing rights, a missing database, a full disk or
+   * memory (see the error's code). Emitted at most once a minute for each code.
    */
   'store.unusable': { readonly doing: string; readonly error: Error }
   'queue.paused': { readonly queue: string }
   'queue.resumed': { readonly queue: string }
-  /** Told by whoever leads, once a minute where there are more than the minute before. */
+  /** Emitted by the leader, at most once a minute, if the number grew. */
   'deadletters.grew': {
     readonly queue: string
-    /** How many came, less those that went. */
+    /** New dead letters minus removed ones. */
     readonly grown: number
-    /** How many there are. */
+    /** Current number. */
     readonly dead: number
     readonly overMs: number
   }
   'schedule.fired': TickFacts
   /** A tick fired more than two seconds late. */
   'schedule.late': TickFacts
-  /** Ticks passed while no process could fire them, and `catchUp` does not ask for them. */
+  /** Ticks that passed while no process could fire them, and that `catchUp` leaves out. */
   'schedule.skipped': { readonly schedule: string; readonly job: string; readonly ticks: number }
   'schedule.paused': { readonly schedule: string }
   'schedule.resumed': { readonly schedule: string }
-  /** A domain event was published that nobody subscribes to. Not of those in a caller's transaction. */
-  'event.unheard': { readonly event: string; readonly id: string }
+  /** A domain event without subscribers was published. Not emitted for events in a caller's transaction. */
+  'event.unsubscribed': { readonly event: string; readonly id: string }
   'listener.failed': { readonly event: string; readonly error: Error }
 }
 
@@ -223,7 +223,7 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
       `${job} ${error === null ? 'snoozed' : 'parked'} for ${formatDuration(delayMs)}${error === null ? '' : `: ${error.message}`}`,
     outcome: () => 'snoozed',
   },
-  'job.released': { level: 'debug', text: ({ job }) => `${job} given back`, outcome: () => 'released' },
+  'job.released': { level: 'debug', text: ({ job }) => `${job} released`, outcome: () => 'released' },
   'job.cancelled': {
     level: 'info',
     text: ({ job, reason }) => `${job} cancelled${reason === null ? '' : `: ${reason}`}`,
@@ -231,7 +231,7 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
   },
   'commit.lost': {
     level: 'error',
-    text: ({ job }) => `${job} had committed, but the store lost the commit; the job runs again`,
+    text: ({ job }) => `${job} committed, but the store lost the commit; the job runs again`,
     outcome: () => 'released',
   },
   'job.lost': {
@@ -246,17 +246,17 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
   'job.log': { level: ({ level }) => level, text: ({ message }) => message },
   'job.stuck': {
     level: 'error',
-    text: ({ job, why }) => `${job} goes on although it was told to end (${why})`,
+    text: ({ job, why }) => `${job} ignored its abort signal (${why}) and is still running`,
   },
   'job.unhandled': {
     level: 'error',
-    text: ({ job, error }) => `${job} left a promise that was rejected later: ${error.message}`,
+    text: ({ job, error }) => `${job} left behind a promise that rejected: ${error.message}`,
   },
   'job.rescued': {
     level: 'warn',
     text: ({ job, crashes, to }) =>
       to === 'ready'
-        ? `${job} taken back from a lost worker that had not started it`
+        ? `${job} released from a lost worker that had not started it`
         : `${job} rescued from a lost worker, crash ${crashes}: ${to}`,
   },
   'worker.started': {
@@ -264,10 +264,10 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
     text: ({ queues, concurrency }) => `worker started with ${concurrency} slots on ${queues.join(', ')}`,
   },
   'worker.stopping': { level: 'info', text: ({ running }) => `worker stopping, ${running} running` },
-  'worker.stopped': { level: 'info', text: ({ released }) => `worker stopped, ${released} given back` },
-  'worker.reborn': {
+  'worker.stopped': { level: 'info', text: ({ released }) => `worker stopped, ${released} released` },
+  'worker.reregistered': {
     level: 'warn',
-    text: ({ abandoned }) => `worker lost its lease and begins anew; ${abandoned} leases abandoned`,
+    text: ({ abandoned }) => `worker lost its lease and reregistered; ${abandoned} leases abandoned`,
   },
   'worker.blocked': {
     level: 'warn',
@@ -285,7 +285,7 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
   'deadletters.grew': {
     level: 'warn',
     text: ({ queue, grown, dead, overMs }) =>
-      `${grown} new dead letters in queue ${queue} within ${formatDuration(Math.round(overMs))}; ${dead} in all`,
+      `${grown} new dead letters in queue ${queue} within ${formatDuration(Math.round(overMs))}; ${dead} in total`,
   },
   'batch.resized': {
     level: 'info',
@@ -294,16 +294,16 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
   },
   'worker.lost': {
     level: 'warn',
-    text: ({ worker, jobs }) => `worker ${worker} is dead; ${jobs} of its jobs taken back`,
+    text: ({ worker, jobs }) => `worker ${worker} was lost; ${jobs} of its jobs rescued`,
   },
   'health.changed': {
-    // Also where it is well again: whoever was alarmed by the one line waits for the other.
+    // Recovery is a warning as well: a person alarmed by the first line waits for the second.
     level: 'warn',
     text: ({ kind, name, healthy, problems }) =>
       `${kind} ${name} is ${healthy ? 'healthy again' : `unhealthy: ${problems.join(' ')}`}`,
   },
-  'leader.elected': { level: 'debug', text: () => 'leads the upkeep' },
-  'leader.lost': { level: 'debug', text: () => 'leads the upkeep no longer' },
+  'leader.elected': { level: 'debug', text: () => 'elected leader of maintenance' },
+  'leader.lost': { level: 'debug', text: () => 'lost the leadership of maintenance' },
   'duty.failed': { level: 'warn', text: ({ duty, error }) => `could not ${duty}: ${error.message}` },
   'store.down': { level: 'error', text: ({ error }) => error.message },
   'store.unusable': { level: 'error', text: ({ doing, error }) => `could not ${doing}: ${error.message}` },
@@ -311,7 +311,7 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
   'store.clock': {
     level: 'warn',
     text: ({ backMs, scheduled, schedules }) =>
-      `store clock went back ${formatDuration(backMs)}; ${scheduled} scheduled jobs and ${schedules} schedules are due later`,
+      `store clock moved back ${formatDuration(backMs)}; ${scheduled} scheduled jobs and ${schedules} schedules are due later`,
   },
   'queue.paused': { level: 'info', text: ({ queue }) => `queue ${queue} paused` },
   'queue.resumed': { level: 'info', text: ({ queue }) => `queue ${queue} resumed` },
@@ -322,11 +322,11 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
   },
   'schedule.skipped': {
     level: 'warn',
-    text: ({ schedule, ticks }) => `schedule ${schedule} left out ${ticks} ${ticks === 1 ? 'tick' : 'ticks'}`,
+    text: ({ schedule, ticks }) => `schedule ${schedule} skipped ${ticks} ${ticks === 1 ? 'tick' : 'ticks'}`,
   },
   'schedule.paused': { level: 'info', text: ({ schedule }) => `schedule ${schedule} paused` },
   'schedule.resumed': { level: 'info', text: ({ schedule }) => `schedule ${schedule} resumed` },
-  'event.unheard': { level: 'info', text: ({ event }) => `nobody subscribes to ${event}` },
+  'event.unsubscribed': { level: 'info', text: ({ event }) => `${event} published without a subscriber` },
   'listener.failed': {
     level: 'error',
     text: ({ event, error }) => `a listener of ${event} failed: ${error.message}`,
@@ -334,7 +334,7 @@ export const LOG_LINES: { readonly [Name in keyof Events]: LogLine<Events[Name]>
 }
 
 function fate(retryInMs: number | null): string {
-  return retryInMs === null ? 'dead letter' : `again in ${formatDuration(retryInMs)}`
+  return retryInMs === null ? 'dead letter' : `retry in ${formatDuration(retryInMs)}`
 }
 
 function namesOf(jobs: readonly { readonly job: string }[]): string {

@@ -1,4 +1,4 @@
-/** What a thrown value means for the job, and the record of it that is kept. Never throws, whatever was thrown. */
+/** What a thrown value means for the job, and the record that is kept of it. Never throws, whatever was thrown. */
 import {
   Aborted,
   DependencyDown,
@@ -32,7 +32,7 @@ export interface AttemptError {
   readonly message: string
   readonly code: string | null
   readonly stack: string | null
-  /** Equal for errors that are the same but for ids, numbers and paths. */
+  /** Equal for errors that differ only in ids, numbers and paths. */
   readonly fingerprint: string
   readonly attempt: number
 }
@@ -46,7 +46,7 @@ const EXHAUSTED_CODES: ReadonlySet<unknown> = new Set([
   'ERR_WORKER_OUT_OF_MEMORY',
 ])
 
-/** What the same code would run into again, whatever the hour. */
+/** Errors that the same code would raise again at any time. */
 const PERMANENT_CODES: ReadonlySet<ErrorCode> = new Set([
   'HF_INVALID_INPUT',
   'HF_INVALID_OUTPUT',
@@ -57,7 +57,7 @@ export function classify(thrown: unknown): FailureKind {
   try {
     return kindOf(thrown)
   } catch {
-    // A proxy can throw when it is merely asked for its class.
+    // A proxy can throw even from instanceof.
     return 'transient'
   }
 }
@@ -80,7 +80,7 @@ const KIND_OF_ABORT = {
   timeout: 'timeout',
   cancelled: 'cancelled',
   lease_lost: 'lease_lost',
-  // A handler that lets the shutdown's abort escape is interrupted, not failed; should it be asked, it may run again.
+  // A handler that rethrows the shutdown's abort reason was interrupted, it did not fail: it may run again.
   shutdown: 'transient',
 } as const
 
@@ -93,7 +93,7 @@ export function attemptError(
   return { kind, ...described, fingerprint: fingerprintOf(described), attempt }
 }
 
-/** What the record of an attempt keeps of its error. */
+/** The part of an error that the record of an attempt keeps. */
 export function recordedError(error: AttemptError): Omit<AttemptError, 'stack' | 'attempt'> {
   const { kind, name, message, code, fingerprint } = error
   return { kind, name, message, code, fingerprint }

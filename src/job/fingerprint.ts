@@ -1,6 +1,6 @@
 /**
- * Groups errors that are the same problem: a hash of the error's class, its message with what varies taken out, and
- * the first stack frame outside of Node and node_modules without its line number (lines move with every deploy).
+ * Groups errors with the same cause: a hash of the error's class, its message without the variable parts, and the first
+ * stack frame outside Node and node_modules, without its line number (lines move with every deploy).
  */
 import { createHash } from 'node:crypto'
 
@@ -9,7 +9,7 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\b0x[0-9a-f]+\b/gi, '<hex>'],
   [/\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b/gi, '<hex>'],
   [/(?:\/[\w.@~-]+){2,}/g, '<path>'],
-  // An apostrophe inside a word quotes nothing: "can't load the user's cart" is not "can't save the user's cart".
+  // An apostrophe inside a word is not a quote: "can't load the user's cart" is not "can't save the user's cart".
   [/"[^"]*"|(?<!\w)'[^']*'(?!\w)|`[^`]*`/g, '<text>'],
   [/\d+(?:\.\d+)?/g, '<n>'],
 ]

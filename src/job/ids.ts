@@ -1,4 +1,4 @@
-/** Branded ids: a worker's id cannot be passed where a job's is meant. Made in one place, `makeIds`. */
+/** Branded ids: a worker's id cannot be passed where a job's is meant. Created in one place, `makeIds`. */
 import type { Clock } from '../std/clock.ts'
 import { uuidV7Generator } from '../std/ids.ts'
 import type { Random } from '../std/random.ts'
@@ -8,7 +8,7 @@ type Branded<Base, Name extends string> = Base & { readonly [brand]: Name }
 
 /** A UUIDv7 made by the client, so that repeating an enqueue whose answer was lost is harmless. */
 export type JobId = Branded<string, 'JobId'>
-/** One incarnation of a worker: a worker that lost its lease comes back under a new id. */
+/** One incarnation of a worker: a worker that lost its lease continues under a new id. */
 export type WorkerId = Branded<string, 'WorkerId'>
 /** One flush of enqueues; the store writes each once. */
 export type FlushId = Branded<string, 'FlushId'>

@@ -1,4 +1,4 @@
-/** Code around every handler: each middleware may add to the context, and sees the result or the error come back. */
+/** Code around every handler: each middleware may add to the context, and sees the result or the error. */
 import { HoldfastError } from '../errors.ts'
 import type { JobInfo } from './context.ts'
 
@@ -13,10 +13,10 @@ export interface MiddlewareArgs<Ctx> {
   readonly job: JobInfo
   readonly signal: AbortSignal
   /**
-   * Runs the rest, once; what is given here is added to the context of all that follow. `return next()`, or await it and
-   * return what it gave: an attempt whose handler did not run to its end never counts as completed, so a middleware
-   * that returns without it fails the attempt. To refuse a job, throw: Fatal, RetryIn and DependencyDown say what
-   * becomes of it.
+   * Runs the rest of the chain, once; the argument is added to the context of everything that follows. `return next()`,
+   * or await it and return its result: an attempt counts as completed only if its handler ran to the end, so a
+   * middleware that returns without calling it fails the attempt. To refuse a job, throw: Fatal, RetryIn and
+   * DependencyDown decide what happens to it.
    */
   readonly next: {
     (): Promise<Next<object>>
@@ -33,7 +33,7 @@ interface Around {
 
 const NOT_RUN = Symbol('the handler has not returned')
 
-/** Runs `handler` inside the chain, outermost first, and gives back what the handler returned. */
+/** Runs `handler` inside the chain, outermost first, and returns the handler's result. */
 export async function runInside(
   chain: readonly Middleware[],
   around: Around,

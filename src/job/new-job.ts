@@ -1,4 +1,4 @@
-/** Everything that is decided about a job before it is written: a pure step from definition, input and options. */
+/** Everything that is decided about a job before it is written: a pure function of definition, input and options. */
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { encodeStrict, JsonRejected } from '../std/json.ts'
@@ -27,11 +27,11 @@ export interface NewJobOptions<Q extends string = string> {
   readonly retry?: RetryOptions
   /** @default the job's timeout */
   readonly timeout?: Duration
-  /** Cancelled instead of run where it is not started within this long of being due, retries and all. @default never */
+  /** Cancel the job if an attempt has not started this long after the job was due, retries included. @default never */
   readonly expiresIn?: Duration
-  /** @default that of the job whose handler enqueues, else the new job's own id */
+  /** @default that of the enqueuing handler's job, or the new job's own id */
   readonly correlationId?: string
-  /** Small texts that travel with the job, on top of those of the job whose handler enqueues. */
+  /** Short strings that travel with the job, merged over those of the enqueuing handler's job. */
   readonly metadata?: Readonly<Record<string, string>>
 }
 
@@ -84,7 +84,7 @@ export function enqueuePaths(path: string, also: readonly string[]): EnqueuePath
 
 const ENQUEUE = enqueuePaths('enqueue()', ['tx'])
 
-/** No options: what a job is made of then is read once for its definition. */
+/** No options: the parts of such a job are read once per definition. */
 export const NO_OPTIONS: NewJobOptions = Object.freeze({})
 
 /** A job to be enqueued. */
@@ -96,7 +96,7 @@ export interface EnqueueItem {
   readonly at?: EnqueuePaths
 }
 
-/** What a job enqueued from inside a handler takes over from the handler's own job. */
+/** What a job enqueued by a handler inherits from the handler's job. */
 export interface Inherited {
   readonly correlationId: string
   readonly metadata: Readonly<Record<string, string>>
@@ -121,7 +121,7 @@ const PLAIN_ENVELOPE: Envelope = Object.freeze({
 })
 const NOW: Due = Object.freeze({ inMs: 0 })
 
-/** What decides all about a job but its id and its input. */
+/** What determines all parts of a job except its id and input. */
 export interface TemplateParts {
   readonly definition: JobDefinition
   readonly options: NewJobOptions
@@ -130,10 +130,10 @@ export interface TemplateParts {
   readonly inherited: Inherited | undefined
 }
 
-/** All of a job but its id and its input: read once, however many jobs are made of it. */
+/** All parts of a job except its id and input: read once, however many jobs are made from it. */
 export interface JobTemplate extends Omit<NewJob, 'id' | 'payload' | 'unique'> {
   readonly unique: Unique | undefined
-  /** What gives a job its key if `unique` does not. */
+  /** Derives the key of a job if `unique` has none. */
   readonly uniqueOf: ((input: unknown) => Unique) | undefined
   /** Where the key that it gets was given. */
   readonly uniqueAt: UniquePaths
@@ -177,7 +177,7 @@ export interface JobParts {
   readonly payload: string
 }
 
-/** Spelled out, not spread: this is done for every job of millions. */
+/** Spelled out, not spread: this runs for each of millions of jobs. */
 export function jobFrom(template: JobTemplate, { id, input, payload }: JobParts): NewJob {
   const { name, queue, priority, headStartMs, maxAttempts, maxCrashes, group, limits, envelope, due } =
     template

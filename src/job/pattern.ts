@@ -1,6 +1,6 @@
 /**
- * Names of domain events, and patterns over them. A name is parts with dots between; in a pattern, `*` is exactly one part
- * and `**`, which comes last, one or more.
+ * Names of domain events, and patterns over them. A name is parts separated by dots; in a pattern, `*` matches exactly
+ * one part, and `**` at the end one or more.
  */
 import { HoldfastError } from '../errors.ts'
 import { show } from './show.ts'
@@ -12,15 +12,15 @@ const PATTERN = new RegExp(`^(?:(?:${PART}|\\*)\\.)*(?:${PART}|\\*\\*?)$`)
 
 export function readEventName(name: unknown): string {
   if (typeof name === 'string' && name.length <= MAX_CHARS && NAME.test(name)) return name
-  throw new HoldfastError('HF_BAD_EVENT', `${show(name)} is not a name of an event.`)
+  throw new HoldfastError('HF_BAD_EVENT', `${show(name)} is not an event name.`)
 }
 
 export function readPattern(pattern: unknown): string {
   if (typeof pattern === 'string' && pattern.length <= MAX_CHARS && PATTERN.test(pattern)) return pattern
-  throw new HoldfastError('HF_BAD_PATTERN', `${show(pattern)} is not a pattern of events.`)
+  throw new HoldfastError('HF_BAD_PATTERN', `${show(pattern)} is not an event pattern.`)
 }
 
-/** Whether it can match one name alone. */
+/** Whether it matches a single name only. */
 export function isExact(pattern: string): boolean {
   return !pattern.includes('*')
 }

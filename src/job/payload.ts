@@ -1,7 +1,7 @@
 /**
- * The payload gate, at both borders. Before anything is written: the job's schema judges the input, and the strict
- * codec proves that JSON keeps it as it is. Before the handler: the schema again, because jobs outlive deploys. What is
- * stored is the raw input, so that defaults and coercions apply when the job runs.
+ * Validates payloads twice. Before anything is written, the job's schema validates the input, and the strict codec
+ * proves that JSON preserves it. Before the handler, the schema validates again, because jobs outlive deploys. The raw
+ * input is stored, so that defaults and coercions apply when the job runs.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { HoldfastError, InvalidInputError, type InputIssue } from '../errors.ts'
@@ -34,7 +34,7 @@ function describe(error: JsonRejected): string {
   return error.path === '$' ? `${error.problem}.` : `cannot be stored: ${error.path} ${error.problem}.`
 }
 
-/** JSON text of what a handler returned: cleaned rather than refused, because the work is already done. */
+/** JSON text of what a handler returned: cleaned rather than rejected, because the work is already done. */
 export function encodeResult(
   result: unknown,
   limits: JsonLimits = PAYLOAD_LIMITS,
@@ -45,9 +45,9 @@ export function encodeResult(
 }
 
 /**
- * The schema's view of a value: a promise only where the schema is asynchronous. An input of undefined comes back from
- * the store as null, so a schema that refuses null is asked about undefined as well: else what an optional schema took
- * at the enqueue would be refused at the run.
+ * Validates a value: a promise only if the schema is asynchronous. The store returns an undefined input as null, so a
+ * schema that rejects null is also tried with undefined: otherwise an input that an optional schema accepted at the
+ * enqueue would be rejected at the run.
  */
 export function parseInput(
   schema: StandardSchemaV1 | undefined,
@@ -65,7 +65,7 @@ export function parseInput(
   })
 }
 
-/** What a contract promises of its result. The handler has done its work: running it again would not mend this. */
+/** Validates a result against its contract. The handler has done its work: running it again would not help. */
 export function checkOutput(schema: StandardSchemaV1 | undefined, value: unknown, jobName: string): unknown {
   if (schema === undefined) return value
   const checked = judge(schema, value, ([issue]) => {
@@ -76,7 +76,7 @@ export function checkOutput(schema: StandardSchemaV1 | undefined, value: unknown
       `Job "${jobName}" returned what its contract does not allow${where}: ${message}.`,
     )
   })
-  // Judged, not changed: what is stored is what the handler returned.
+  // Validated, not changed: the handler's own result is stored.
   return checked instanceof Promise ? checked.then(() => value) : value
 }
 
@@ -92,7 +92,7 @@ function judge(
 }
 
 function toIssue(issue: StandardSchemaV1.Issue): InputIssue {
-  // Not issue.path.map: arktype's path is a subclass of Array whose map of an empty path has one element.
+  // Not issue.path.map: arktype's path is a subclass of Array that maps an empty path to one element.
   const keys = Array.from(issue.path ?? [], (part) => String(typeof part === 'object' ? part.key : part))
   return { path: keys.join('.'), message: issue.message }
 }

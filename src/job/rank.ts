@@ -1,6 +1,6 @@
 /**
- * Where a job stands in its queue: due time minus the head start of its priority. All waiting jobs age at the same
- * rate, so a static number is linear aging: two waiting jobs never change order, and nothing is ever ranked again.
+ * A job's place in its queue: due time minus the head start of its priority. All waiting jobs age at the same rate, so
+ * a static number gives linear aging: two waiting jobs never change order, and no job is ranked again.
  */
 import type { Duration } from '../std/duration.ts'
 import { readDuration } from './duration.ts'
@@ -8,10 +8,10 @@ import { refused } from './options.ts'
 
 export const PRIORITY_LEVELS = { urgent: 9, high: 7, normal: 5, low: 3, background: 1 } as const
 
-/** A head start in time: each level is worth the queue's `aging` (a minute unless told), so nothing starves. */
+/** A head start in time: each level is worth the queue's `aging` (a minute by default), so no job starves. */
 export type Priority = keyof typeof PRIORITY_LEVELS | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9
 
-/** What one level is worth; 'strict' makes it ten years: a higher priority always goes first. */
+/** Head start of one level; 'strict' makes it ten years, so a higher priority always goes first. */
 export type Aging = Duration | 'strict'
 
 export const DEFAULT_AGING_MS = 60_000
@@ -44,7 +44,7 @@ export function headStartMs(priority: number, agingMs: number): number {
   return priority * agingMs
 }
 
-/** Lower goes first; equal ranks go by id, which is by the time of creation. */
+/** Lower goes first; equal ranks are ordered by id, that is by creation time. */
 export function rankOf(dueMs: number, headStart: number): number {
   return dueMs - headStart
 }

@@ -7,35 +7,35 @@ import type { JobId, Token, WorkerId } from './ids.ts'
 import type { RetryOptions } from './retry.ts'
 import type { UniqueClaim } from './unique.ts'
 
-/** What travels with a job for its handler's sake; no store ever looks inside. */
+/** Data that travels with a job for its handler; stores never look inside. */
 export interface Envelope {
-  /** Ties together what one cause set off; null means the job's own id. */
+  /** Shared by all jobs with the same cause; null means the job's own id. */
   readonly correlationId: string | null
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, string>>
   /** Overrides of the definition's policy given at the enqueue. */
   readonly retry: RetryOptions | null
   readonly timeoutMs: number | null
-  /** Missing for a job that is never too late. */
+  /** Missing for a job that does not expire. */
   readonly expires?: Expiry
 }
 
-/** Too late: so long after it was due, a job is pointless. */
+/** Expiry: how long after its due time a job is still worth running. */
 export interface Expiry {
   readonly inMs: number
-  /** When it is due at first. */
+  /** When it is first due. */
   readonly from: Due
 }
 
-/** The fields that a job has from birth. */
+/** The fields that a job has from the start. */
 interface JobFacts {
   readonly id: JobId
   readonly name: string
   readonly queue: string
-  /** JSON text, exactly as it was given. */
+  /** JSON text, exactly as written. */
   readonly payload: string
   readonly priority: number
-  /** What the priority is worth: rank = due time − head start. */
+  /** Head start of its priority: rank = due time − head start. */
   readonly headStartMs: number
   readonly maxAttempts: number
   readonly maxCrashes: number
@@ -54,16 +54,18 @@ export interface NewJob extends JobFacts {
   readonly unique: UniqueClaim | null
 }
 
-/** A job in the hands of the worker that claimed it. */
+/** A job that a worker has claimed. */
 export interface ClaimedJob extends JobFacts {
-  /** As in every job. The worker clears it when it has read the input: a running job is not in memory twice. */
+  /**
+   * As in every job. The worker clears it once it has parsed the input, so that a running job is not in memory twice.
+   */
   payload: string
   /** This attempt's number: 1 is the first. */
   readonly attempt: number
-  /** How many workers were lost with this job so far; one that has any is a suspect and claimed alone. */
+  /** Number of workers lost with this job so far; a job with any is a suspect and is claimed alone. */
   readonly crashes: number
   readonly createdAt: number
-  /** When it became due: the wait is counted from here. */
+  /** When it became due: the wait is measured from here. */
   readonly dueAt: number
 }
 
@@ -83,10 +85,12 @@ export interface JobLogLine {
   readonly fields: string | null
 }
 
-/** completed, failed, cancelled: by its handler's end · parked: a dependency was down · crashed: its worker was lost */
+/**
+ * completed, failed, cancelled: how its handler ended · parked: a dependency was down · crashed: its worker was lost
+ */
 export type AttemptOutcome = 'completed' | 'failed' | 'cancelled' | 'parked' | 'crashed'
 
-/** What is remembered of one attempt. Times by the store's clock, as far as the worker can tell. */
+/** Record of one attempt. Times are by the store's clock, as estimated by the worker. */
 export interface AttemptRecord {
   readonly attempt: number
   readonly worker: WorkerId
@@ -96,11 +100,11 @@ export interface AttemptRecord {
   readonly error: RecordedError | null
 }
 
-/** An error without its stack, which is kept of the newest alone. */
+/** An error without its stack; only the newest error keeps its stack. */
 export type RecordedError = Omit<AttemptError, 'stack' | 'attempt'>
 
 interface StoredFacts extends JobFacts {
-  /** Claims that count: a claim that was handed back does not. */
+  /** Number of claims that count: a released claim does not. */
   readonly attempt: number
   readonly crashes: number
   readonly createdAt: number
@@ -108,7 +112,7 @@ interface StoredFacts extends JobFacts {
   readonly uniqueKey: string | null
   /** The newest failure, if any. */
   readonly error: AttemptError | null
-  /** The newest attempts that left a record, oldest first. */
+  /** The newest recorded attempts, oldest first. */
   readonly attempts: readonly AttemptRecord[]
   /** The newest lines that handlers logged, oldest first. */
   readonly log: readonly JobLogLine[]
@@ -124,7 +128,7 @@ export interface RunningJob extends StoredFacts {
   readonly worker: WorkerId
   readonly token: Token
   readonly claimedAt: number
-  /** A cancel that the worker has not carried out yet. */
+  /** A requested cancel that the worker has not carried out yet. */
   readonly cancelRequested: boolean
 }
 
@@ -134,12 +138,12 @@ interface FinishedFacts extends StoredFacts {
 
 export interface CompletedJob extends FinishedFacts {
   readonly state: 'completed'
-  /** JSON text; null where the handler returned nothing, or something too large to keep. */
+  /** JSON text; null if the handler returned nothing, or a result too large to keep. */
   readonly result: string | null
   readonly resultDropped: boolean
   /** How long the handler ran. */
   readonly runMs: number
-  /** Who completed it. */
+  /** The worker that completed it. */
   readonly worker: WorkerId
 }
 
@@ -155,7 +159,7 @@ export interface CancelledJob extends FinishedFacts {
 
 export type JobRecord = WaitingJob | RunningJob | CompletedJob | DeadJob | CancelledJob
 
-/** All that is remembered, with the attempt that completed the job: of that one the record itself tells. */
+/** All recorded attempts. The completing attempt has no record of its own: it is derived from the job. */
 export function attemptsOf(record: JobRecord): readonly AttemptRecord[] {
   if (record.state !== 'completed') return record.attempts
   const { attempt, worker, finishedAt, runMs: durationMs } = record

@@ -11,30 +11,30 @@ export type Backoff = BackoffShape | ((attempt: number, error: Error) => Duratio
 
 /** The part of a policy that can be stored with a job. */
 export interface RetryOptions {
-  /** How often the job is tried in all. @default 4 (JOB_MAX_RETRIES, plus the first) */
+  /** Maximum number of attempts, including the first. @default 4 (JOB_MAX_RETRIES plus one) */
   readonly attempts?: number
-  /** How many lost workers a job survives before it counts as the one that kills them. @default 3 */
+  /** Number of lost workers that a job survives before it is taken for their cause. @default 3 */
   readonly crashes?: number
   /** @default 'exponential' */
   readonly backoff?: BackoffShape
   /** The first delay. @default '1s' */
   readonly delay?: Duration
-  /** What an exponential delay is multiplied by each time. @default 2 */
+  /** Factor by which an exponential delay grows. @default 2 */
   readonly factor?: number
   /** @default '5m' */
   readonly maxDelay?: Duration
-  /** The share of a delay that chance may take off: 0.5 gives 50–100 %; true is 0.5, false is 0. @default 0.5 */
+  /** Maximum share of a delay that is randomly removed: 0.5 gives 50–100 %; true is 0.5, false is 0. @default 0.5 */
   readonly jitter?: boolean | number
 }
 
 export interface RetryPolicy extends Omit<RetryOptions, 'backoff'> {
   /** A shape, or a function of the attempt that failed (1 is the first) and its error. @default 'exponential' */
   readonly backoff?: Backoff
-  /** False = permanent: straight to the dead letters. */
+  /** Return false for a permanent error: the job becomes a dead letter at once. */
   readonly when?: (error: Error, attempt: number) => boolean
 }
 
-/** A policy with every blank filled in. */
+/** A policy with all defaults filled in. */
 export interface ResolvedRetry {
   readonly attempts: number
   readonly crashes: number
@@ -114,7 +114,7 @@ function readJitter(value: unknown, path: string): number {
   throw refused(path, value, 'true, false or a number from 0 to 1')
 }
 
-/** The wait after `attempt` (1 is the first) failed with `thrown`. */
+/** Delay after `attempt` (1 is the first) failed with `thrown`. */
 export function retryDelayMs(
   policy: ResolvedRetry,
   attempt: number,
@@ -122,7 +122,7 @@ export function retryDelayMs(
   random: Random,
 ): number {
   // Cap before jitter: factor ** attempt overflows to Infinity long before the attempts run out, and Infinity times
-  // a jitter is not a date.
+  // jitter is not a date.
   const cappedMs = Math.min(plainDelayMs(policy, attempt, thrown), policy.maxDelayMs)
   return spread(cappedMs, policy.jitter, random)
 }
@@ -148,7 +148,9 @@ export function spread(ms: number, jitter: number, random: Random): number {
 
 const CRASH_BACKOFF = { firstMs: 1_000, longestMs: 300_000 }
 
-/** The wait after a worker died with the job; stores apply it at rescue, so it depends on the count alone. */
+/**
+ * Delay after a worker died with the job. Stores apply it at the rescue, so it depends on the number of crashes only.
+ */
 export function crashDelayMs(crashes: number): number {
   return nthPause(CRASH_BACKOFF, crashes)
 }

@@ -1,6 +1,6 @@
 /**
- * What becomes of a job after an attempt: one pure function of the job, what happened, and its policy. Stores only
- * write what this decides, so a rule is tested once and holds on every store.
+ * Decides what happens to a job after an attempt: a pure function of the job, its outcome and its policy. Stores only
+ * write the decision, so a rule is tested once and holds on every store.
  */
 import { DependencyDown, RetryIn } from '../errors.ts'
 import { assertNever } from '../std/never.ts'
@@ -10,7 +10,7 @@ import { readDuration } from './duration.ts'
 import { attemptError, type AttemptError, type FailureKind } from './failure.ts'
 import { retryDelayMs, spread, type ResolvedRetry } from './retry.ts'
 
-/** How an attempt ended. An attempt whose lease was lost has no outcome: nothing of it may be written. */
+/** How an attempt ended. An attempt whose lease was lost has no outcome: nothing may be written for it. */
 export type Outcome =
   | { readonly type: 'succeeded'; readonly result: string | null; readonly resultDropped: boolean }
   /** The handler's `commit` completed the job in the store. */
@@ -20,19 +20,19 @@ export type Outcome =
   | { readonly type: 'interrupted' }
   | { readonly type: 'cancelled'; readonly reason: string | null }
 
-/** What is to be written. Delays, not times: only the store's clock says when. */
+/** What the store writes. Delays, not times: only the store's clock decides when. */
 export type Settlement =
   | { readonly type: 'completed'; readonly result: string | null; readonly resultDropped: boolean }
   | { readonly type: 'retry'; readonly delayMs: number; readonly error: AttemptError }
   | { readonly type: 'dead'; readonly error: AttemptError }
-  /** Scheduled again; the attempt is handed back. */
+  /** Scheduled again; no attempt is used. */
   | { readonly type: 'snooze'; readonly delayMs: number; readonly error: AttemptError | null }
-  /** Ready again where it stood; the attempt is handed back. */
+  /** Ready again with its old rank; no attempt is used. */
   | { readonly type: 'release' }
   /**
    * Confirms a commit that completed the job. Normally the position is settled, so nothing is written. If it is still
    * open, the store lost the commit (a failover, a crash with `synchronous_commit = off`) and its effect with it: the
-   * job is ready again where it stood, and the attempt is handed back.
+   * job is ready again with its old rank, and no attempt is used.
    */
   | { readonly type: 'confirm' }
   | { readonly type: 'cancelled'; readonly reason: string | null }
@@ -78,7 +78,7 @@ export function settlementFor(
     case 'snoozed':
       return { type: 'snooze', delayMs: outcome.delayMs, error: null }
     case 'interrupted':
-      // Not the job's fault, so the attempt is handed back.
+      // Not the job's fault, so it uses no attempt.
       return { type: 'release' }
     case 'cancelled':
       return { type: 'cancelled', reason: outcome.reason }
@@ -97,7 +97,7 @@ function failureSettlement(
   random: Random,
 ): Settlement {
   if (kind === 'dependency_down') {
-    // Upwards: whoever says "not before" is not asked earlier.
+    // Rounded up: a delay means "not before".
     const delayMs = Math.round((ownDelayMs(thrown) ?? PARKED_MS) * (1 + policy.jitter * random.float()))
     return { type: 'snooze', delayMs, error: attemptError(thrown, job.attempt, kind) }
   }
@@ -110,8 +110,8 @@ function failureSettlement(
 }
 
 /**
- * What the job's `when` refuses to retry; should `when` itself throw, that is a bug which retrying cannot mend. In an
- * object, because undefined can be thrown as well.
+ * The error if the job's `when` refuses a retry. If `when` itself throws, that is a bug, and retrying cannot help. In
+ * an object, because undefined can be thrown as well.
  */
 function refusedBy(
   policy: ResolvedRetry,
@@ -157,7 +157,7 @@ function ownDelayMs(thrown: unknown): number | undefined {
           : undefined
     return asked === undefined ? undefined : readDuration(asked, 'delay', { orZero: true })
   } catch {
-    // No duration, or a proxy that throws when it is asked for its class.
+    // Not a duration, or a proxy that throws from instanceof.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-/** A value as a message names it: short, on one line, and whatever it is, never a second error. */
+/** A value for a message: short, on one line, and never the cause of a second error. */
 import { cleanText } from '../std/text.ts'
 
 const MAX_CHARS = 100

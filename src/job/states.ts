@@ -1,6 +1,6 @@
 /**
  * The states of a job and every legal move between them. A move that is not in the table is a bug in a store: the
- * in-memory store asserts it at each move, the history checker at each recorded one.
+ * in-memory store asserts each move, and the history checker each recorded move.
  */
 export const JOB_STATES = [
   'scheduled',
@@ -13,13 +13,13 @@ export const JOB_STATES = [
 ] as const
 
 /**
- * `scheduled`: due later; a retry is scheduled with an attempt behind it. `ready`: due, waits for a worker. `blocked`: ready,
- * but a limit has no room for it. `running`: leased by a worker. `completed`, `dead` (failed for good, kept for replay),
- * `cancelled`: final.
+ * `scheduled`: due later; a retry is scheduled with an attempt behind it. `ready`: due, waits for a worker. `blocked`:
+ * ready, but held back by a limit. `running`: leased by a worker. `completed`, `dead` (failed for good, kept for
+ * replay), `cancelled`: final.
  */
 export type JobState = (typeof JOB_STATES)[number]
 
-/** States that stores write. `blocked` is not among them: a store reads it off a ready job and its limits. */
+/** States that stores write. `blocked` is not among them: a store derives it from a ready job and its limits. */
 export type StoredState = Exclude<JobState, 'blocked'>
 
 export const LEGAL_MOVES: Readonly<Record<StoredState, readonly StoredState[]>> = {
@@ -27,7 +27,7 @@ export const LEGAL_MOVES: Readonly<Record<StoredState, readonly StoredState[]>> 
   ready: ['running', 'ready', 'scheduled', 'cancelled'],
   running: ['completed', 'dead', 'cancelled', 'scheduled', 'ready'],
   completed: [],
-  // Replay is the only way back, and it is always on record.
+  // Replay is the only way back, and it is always recorded.
   dead: ['ready'],
   cancelled: [],
 }

@@ -1,4 +1,4 @@
-/** Unique keys: at most one job holds a key at a time, for as long as its rule says. Keys are apart for each job name. */
+/** Unique keys: at most one job holds a key at a time, for as long as its rule says. Each job name has its own keys. */
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../std/duration.ts'
 import { duration } from './duration.ts'
@@ -10,16 +10,16 @@ export interface Unique {
   readonly key: string
   /** Held until the job is first claimed ('ready'), or until it is final ('unfinished'). @default 'unfinished' */
   readonly while?: 'ready' | 'unfinished'
-  /** Held for this long from the enqueue, whatever becomes of the job; instead of `while`. */
+  /** Held for this long from the enqueue, whatever happens to the job; replaces `while`. */
   readonly for?: Duration
   /**
-   * What an enqueue does that meets the holder: leave it alone, give it the new input and options, or only move its
-   * due time. Only a waiting holder is changed. @default 'ignore'
+   * What an enqueue does if the key is held: leave the holder alone, replace its input and options, or move its due
+   * time. Only a waiting holder is changed. @default 'ignore'
    */
   readonly onConflict?: OnConflict
 }
 
-/** As stores see it. */
+/** As passed to stores. */
 export interface UniqueClaim {
   readonly key: string
   readonly hold: { readonly while: 'ready' | 'unfinished' } | { readonly forMs: number }

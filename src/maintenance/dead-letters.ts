@@ -1,7 +1,7 @@
 /**
- * Watches over dead letters: tells when a queue's grow, and hands each new one to the handler, where some process has
- * declared one. The handler is a job; its unique key is the letter and the time it failed, so that looking twice, or by
- * two leaders, enqueues it once. Where it had got to is a note in the store: nothing is missed while nobody leads.
+ * Watches dead letters: emits an event when those of a queue grow, and passes each new one to the handler, if a process
+ * has declared one. The handler is a job; its unique key is the letter and the time it failed, so two scans, or two
+ * leaders, enqueue it once. The cursor is a note in the store: nothing is missed while there is no leader.
  */
 import type { Core } from '../core/core.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
@@ -16,7 +16,7 @@ const HANDLER_TTL_MS = 300_000
 const LOOK_MS = 5_000
 const COUNT_MS = 60_000
 const OVERLAP_MS = 60_000
-/** Far longer than a letter stays in the overlap. */
+/** Much longer than a letter stays in the overlap. */
 const REMEMBERED = '1h'
 /** Letters are read whole, with their payloads. */
 const PAGE = 200
@@ -38,8 +38,8 @@ export function deadLetterWatch(core: Core, enqueue: EnqueueTogether): Duty {
 }
 
 /**
- * So that whoever leads knows that new dead letters are wanted; nothing to tell where there is no handler. For a time
- * only: a handler that was taken out of the code is forgotten.
+ * Tells the leader that new dead letters have a handler; does nothing without one. The declaration expires, so a
+ * handler that was removed from the code is forgotten.
  */
 export async function declareHandler(
   core: Core,
@@ -52,7 +52,7 @@ export async function declareHandler(
   await core.store.declareDeadLetterHandler(text, ttlMs)
 }
 
-/** As much of its definition as an enqueue needs: whoever leads need not have it. */
+/** The part of its definition that an enqueue needs: the leader may not have the handler. */
 function readHandler(core: Core, text: string): JobDefinition {
   const { queue, priority, attempts, crashes } = JSON.parse(text) as {
     queue: string
@@ -82,7 +82,7 @@ class GrowthWatch {
     this.#countedMs = nowMs
     const queues = await this.#core.store.upkeep.queues()
     const counts = new Map(queues.map(({ queue, counts: { dead } }) => [queue, dead]))
-    // What was before this process led is no news.
+    // Ignore changes from before this process led.
     const before = this.#before ?? counts
     this.#before = counts
     for (const [queue, dead] of counts) {
@@ -93,16 +93,16 @@ class GrowthWatch {
 }
 
 /**
- * The cursor says up to which time of failure letters have been handed over. A look goes back a little before it, since
- * a letter may become visible after others that failed later; once nothing has come for that long, it moves beyond the
- * last one, so that nobody looks at it again.
+ * The cursor is the time of failure up to which letters have been handed over. A scan starts a little before it,
+ * because a letter may become visible after others that failed later. Once no letter has appeared for that long, the
+ * cursor moves past the last one, so that it is not read again.
  */
 export class HandingOver {
   readonly #core: Core
   readonly #enqueue: EnqueueTogether
-  /** Handed over lately, with the time they failed: what the overlap shows again. */
+  /** Letters handed over recently, with the time they failed: the overlap returns them again. */
   readonly #recent = new Map<string, number>()
-  /** When a letter was last seen that was new. */
+  /** When a new letter was last seen. */
   #newsMs: number
 
   constructor(core: Core, enqueue: EnqueueTogether) {
@@ -120,14 +120,14 @@ export class HandingOver {
     const newest = await this.#handAllFrom(cursor - OVERLAP_MS, readHandler(core, handler))
     if (newest === null) return
     const nowMs = core.clock.monotonicMs()
-    // What failed while this look was under way may have been missed by it.
+    // The scan may have missed letters that failed while it ran.
     const seenAll = newest - (nowMs - begunMs)
     if (seenAll > cursor) await this.#moveTo(seenAll)
     else if (nowMs - this.#newsMs >= OVERLAP_MS) await this.#moveTo(newest + OVERLAP_MS + 1)
     for (const [key, failedAt] of this.#recent) if (failedAt < newest - OVERLAP_MS) this.#recent.delete(key)
   }
 
-  /** Resolves to when the newest of them failed; null where there is none. */
+  /** Resolves to when the newest of them failed; null if there is none. */
   async #handAllFrom(fromMs: number, definition: JobDefinition): Promise<number | null> {
     let newest: number | null = null
     let after: JobId | null = null
@@ -142,11 +142,11 @@ export class HandingOver {
     return newest
   }
 
-  /** Enqueues a job for each that is new. */
+  /** Enqueues a job for each new letter. */
   async #hand(letters: readonly DeadJob[], definition: JobDefinition): Promise<void> {
     const items = letters.flatMap(({ id, name, finishedAt: failedAt }) => {
       const key = `${id} ${failedAt}`
-      // A handler that fails for good is not handed to itself.
+      // The handler's own dead letters are not handed to it.
       if (name === DEAD_LETTER_JOB || this.#recent.has(key)) return []
       return [{ definition, input: { id, failedAt }, options: { unique: { key, for: REMEMBERED } as const } }]
     })
@@ -156,7 +156,7 @@ export class HandingOver {
     for (const { input, options } of items) this.#recent.set(options.unique.key, input.failedAt)
   }
 
-  /** A handler that is the first of all is told of what fails from now on: beyond the newest that there is. */
+  /** The first handler gets letters from now on: start after the newest existing one. */
   async #cursor(): Promise<number> {
     const stored = Number((await this.#core.store.upkeep.deadLetterCursor()) ?? Number.NaN)
     if (Number.isFinite(stored)) return stored
@@ -165,7 +165,7 @@ export class HandingOver {
     return first
   }
 
-  /** By the store's own times, not by a clock of ours. */
+  /** By the store's times, not by the process's clock. */
   async #newestOfAll(): Promise<number> {
     let newest = 0
     let after: JobId | null = null

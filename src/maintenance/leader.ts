@@ -12,7 +12,7 @@ export class Leader {
   readonly #ttlMs: number
   #leadsUntilMs = 0
   #wasLeading = false
-  /** Since when every election was answered in time: how long the store has been seen without a break. */
+  /** Since when every election was answered in time. */
   #seenSinceMs: number | undefined
   #lastSeenMs = 0
 
@@ -26,13 +26,13 @@ export class Leader {
     return this.#now() < this.#leadsUntilMs
   }
 
-  /** For how long the store has been in sight without a break. */
+  /** How long the store has been reachable without interruption. */
   get seenForMs(): number {
     const brokenOff = this.#now() - this.#lastSeenMs > this.#ttlMs
     return this.#seenSinceMs === undefined || brokenOff ? 0 : this.#now() - this.#seenSinceMs
   }
 
-  /** How often to stand for election: twice within a term, so that one lost call costs nothing. */
+  /** How often to stand for election: twice per term, so that one lost call has no effect. */
   get intervalMs(): number {
     return this.#ttlMs / 3
   }
@@ -42,7 +42,7 @@ export class Leader {
     try {
       const won = await this.#core.store.upkeep.lead(this.#candidate, this.#ttlMs)
       this.#noteSeen(sentMs)
-      // From when it was sent, less a margin: by the store's clock the term may have begun that early.
+      // Counted from when the call was sent, less a margin: by the store's clock the term may have begun that early.
       this.#leadsUntilMs = won ? sentMs + this.#ttlMs * 0.9 : 0
     } catch (error) {
       this.#core.connection.report('elect a leader', error)

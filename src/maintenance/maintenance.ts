@@ -1,4 +1,4 @@
-/** Runs the duties, each in a loop of its own, for as long as this process leads. */
+/** Runs the duties, each in its own loop, while this process leads. */
 import type { Core } from '../core/core.ts'
 import { Bell } from '../std/bell.ts'
 import { sleep } from '../std/clock.ts'
@@ -27,13 +27,13 @@ export class Maintenance {
   readonly #electionBell: Bell
   #stopped = false
   #done: Promise<void> | undefined
-  /** When the next job that a hint told of falls due: one timer for all of them. */
+  /** When the next job announced by a hint is due: one timer for all. */
   #expectedMs = Infinity
   #cancelExpected: (() => void) | undefined
 
   constructor(core: Core, leaseMs: number, enqueue: EnqueueTogether) {
     this.#core = core
-    // A dead leader must be replaced well before the leases of its process are over.
+    // A dead leader must be replaced well before the leases of its process expire.
     this.#leader = new Leader(core, Math.min(LONGEST_TERM_MS, leaseMs / 2))
     this.#electionBell = new Bell(core.clock)
     const duties = [
@@ -75,7 +75,7 @@ export class Maintenance {
     if (hint.type === 'due') this.#expect(hint.inMs)
   }
 
-  /** A job falls due before the promoter would look again. */
+  /** A job is due before the promoter's next check. */
   #expect(inMs: number): void {
     const [promoting] = this.#loops
     if (this.#stopped || !this.#leader.leads || promoting === undefined) return

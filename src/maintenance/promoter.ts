@@ -1,8 +1,8 @@
-/** Promotes jobs that have fallen due, and sleeps until the next one does. */
+/** Promotes due jobs, and sleeps until the next one is due. */
 import type { Core } from '../core/core.ts'
 import { AT_ONCE_MS, BATCH, type Duty } from './duty.ts'
 
-/** A job that falls due sooner than the last look foresaw, and whose wake-up got lost, is late by this much at most. */
+/** Maximum delay of a job that is due sooner than the last check foresaw and whose wake-up was lost. */
 const LONGEST_NAP_MS = 1_000
 
 export function promoter(core: Core): Duty {

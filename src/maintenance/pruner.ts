@@ -1,4 +1,4 @@
-/** Forgets finished jobs when their time is over. */
+/** Deletes finished jobs after their retention time. */
 import type { Core } from '../core/core.ts'
 import { AT_ONCE_MS, BATCH, type Duty } from './duty.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Takes back the jobs of workers that died. It takes nothing until it has seen the store for one lease without a
- * break: after an outage every worker looks dead until it had the chance to send a heartbeat again.
+ * Rescues the jobs of dead workers. It waits until the store has been reachable for one lease without interruption:
+ * after an outage every worker looks dead until it could send a heartbeat again.
  */
 import type { Core } from '../core/core.ts'
 import type { RescueAnswer } from '../stores/store.ts'
@@ -23,7 +23,7 @@ export function rescuer(core: Core, leader: Leader, leaseMs: number): Duty {
   }
 }
 
-/** Deletes dead letters of queues that keep none: a store does not know which those are. */
+/** Deletes dead letters of queues that keep none: the store does not know which those are. */
 async function dropUnwanted(core: Core, { jobs }: RescueAnswer): Promise<void> {
   const ids = jobs
     .filter(({ to, queue }) => to === 'dead' && !core.queues.keepsDead(queue))

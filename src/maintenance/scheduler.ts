@@ -1,7 +1,7 @@
 /**
- * Fires schedules. Every process computes the same ticks from the store's time. The store makes sure that each fires once: it
- * accepts a tick only if it is later than the last one, and writes the job in the same step. So two leaders at a time, or a
- * process with a wrong clock, do no harm.
+ * Fires schedules. Every process computes the same ticks from the store's time. The store makes sure that each fires
+ * once: it accepts a tick only if it is later than the last one, and writes the job in the same step. So two leaders at
+ * once, or a process with a wrong clock, do no harm.
  */
 import type { Core } from '../core/core.ts'
 import { storeTime, type StoreTime } from '../core/store-time.ts'
@@ -92,8 +92,8 @@ async function fireDue(core: Core, schedule: ScheduleFacts, time: StoreTime): Pr
   // Past ticks that `catchUp` does not ask for.
   if (due.fire.length === 0) await moveOn(core, schedule, due.next)
   for (const { tick, next: following } of due.fire) {
-    // Another leader fires it, or it is gone: what we read is out of date. Otherwise a leader that thaws would ask for every
-    // tick of the time that it was frozen, and get in the way of the current leader.
+    // Another leader fires it, or it is gone: our copy is out of date. Without this, a leader that was frozen would try
+    // every tick it missed, and get in the way of the current leader.
     if ((await fire(core, schedule, { tick, next: following, time })) !== 'fired') return AT_ONCE_MS
     // The other ticks wait until its job has ended.
     if (schedule.overlap === 'queue') break
@@ -144,7 +144,7 @@ function ticksAfter(timing: Timing): NextTick {
   return known
 }
 
-/** Most calls find the same tick as the call before. */
+/** Most calls find the same tick as the previous call. */
 function remembering(next: NextTick): NextTick {
   let from = Infinity
   let found: number | null = null

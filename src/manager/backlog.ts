@@ -1,13 +1,15 @@
-/** What waits in the queues, as it was when the store was asked: once for all workers. */
+/** The waiting jobs of all queues when the store was asked, once for all workers. */
 import type { Core } from '../core/core.ts'
 import type { QueueStatus } from '../stores/store.ts'
 
-/** What waits for one worker. */
+/** The waiting jobs of one worker's queues. */
 export interface Waiting {
-  /** Those of its queues that have ready jobs. */
+  /** Its queues that have ready jobs. */
   readonly queues: readonly string[]
   readonly size: number
-  /** How long the oldest has been ready that may be claimed, which in a paused queue none may. Null where none is. */
+  /**
+   * How long the oldest claimable job has been ready; jobs of paused queues are not claimable. Null if there is none.
+   */
   readonly oldestMs: number | null
 }
 

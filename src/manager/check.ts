@@ -1,6 +1,6 @@
 /**
- * One check of the user's. It runs at most once at a time: whoever asks meanwhile gets the answer of the run that is
- * under way, and while a run that was given up has still not returned, no second one is started beside it.
+ * One of the user's checks. It runs at most once at a time: concurrent callers share the current run's result, and no
+ * second run starts until a timed-out one has returned.
  */
 import { Aborted } from '../errors.ts'
 import type { Clock } from '../std/clock.ts'
@@ -8,27 +8,27 @@ import { formatDuration } from '../std/duration.ts'
 import { toError } from '../std/text.ts'
 
 /**
- * Healthy unless it throws, returns false, or returns a text, which then says what is wrong. The signal aborts when its
- * time is over.
+ * Healthy unless it throws, returns false, or returns a string, which describes the problem. The signal aborts at the
+ * timeout.
  */
 export type CheckFunction = (args: { readonly signal: AbortSignal }) => unknown
 
 export interface CheckResult {
   readonly name: string
   readonly healthy: boolean
-  /** What is wrong; null where nothing is. */
+  /** The problem; null if healthy. */
   readonly message: string | null
   readonly durationMs: number
 }
 
 export class Check {
   readonly name: string
-  /** What is wrong as it was found last; null where nothing is. */
+  /** The problem found by the last run; null if healthy. */
   message: string | null = null
   readonly #fn: CheckFunction
   readonly #timeoutMs: number
   #asked: Promise<CheckResult> | undefined
-  /** Since when a run that was given up goes on. */
+  /** When the timed-out run that still has not returned began. */
   #stuckSinceMs: number | undefined
   #abort: ((why: Aborted) => void) | undefined
 
@@ -46,7 +46,7 @@ export class Check {
     return this.#asked
   }
 
-  /** Ends a run that is under way, for whoever waits for it. */
+  /** Ends the current run for its callers. */
   callOff(why: Aborted): void {
     this.#abort?.(why)
   }
@@ -56,7 +56,7 @@ export class Check {
     const message =
       this.#stuckSinceMs === undefined
         ? await this.#run(clock)
-        : `It was told to end, and has not returned for ${formatDuration(begunMs - this.#stuckSinceMs)}.`
+        : `Its signal aborted, and it has not returned for ${formatDuration(begunMs - this.#stuckSinceMs)}.`
     return {
       name: this.name,
       healthy: message === null,
@@ -69,7 +69,7 @@ export class Check {
     const begunMs = clock.monotonicMs()
     const controller = new AbortController()
     let returned = false
-    // A function of its own, as the check may throw before there is a promise.
+    // Wrapped, because the check may throw before it returns a promise.
     const work = (async () => this.#fn({ signal: controller.signal }))().finally(() => {
       returned = true
       this.#stuckSinceMs = undefined
@@ -100,5 +100,5 @@ export class Check {
 
 function messageOf(answer: unknown): string | null {
   if (answer === false) return 'It returned false.'
-  return typeof answer === 'string' ? answer || 'It returned an empty text.' : null
+  return typeof answer === 'string' ? answer || 'It returned an empty string.' : null
 }

@@ -238,7 +238,7 @@ describe('a check of the user', () => {
     expect(whyAborted(signals[0]!)).toBe('timeout')
     await world.advance(58_000)
     const second = await hf.health.report()
-    expect(second.checks[0]?.message).toBe('It was told to end, and has not returned for 1m.')
+    expect(second.checks[0]?.message).toBe('Its signal aborted, and it has not returned for 1m.')
     expect(signals).toHaveLength(1)
     gate.resolve()
     await world.advance(0)

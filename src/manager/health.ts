@@ -10,21 +10,21 @@ import { Check, type CheckFunction, type CheckResult } from './check.ts'
 import type { Roster } from './roster.ts'
 
 export interface CheckOptions {
-  /** How long it may take; at most 5m. @default '5s' */
+  /** Timeout of a run; at most 5m. @default '5s' */
   readonly timeout?: Duration
 }
 
 export interface WorkerVerdict {
   readonly name: string
-  /** Null for one that could not be started. */
+  /** Null for a worker that could not be started. */
   readonly id: string | null
   readonly healthy: boolean
-  /** A sentence each. */
+  /** A sentence for each problem. */
   readonly problems: readonly string[]
 }
 
 export interface HealthReport {
-  /** Whether all workers and checks are. */
+  /** Whether all workers and checks are healthy. */
   readonly healthy: boolean
   readonly workers: readonly WorkerVerdict[]
   readonly checks: readonly CheckResult[]
@@ -33,11 +33,11 @@ export interface HealthReport {
 /** `hf.health` */
 export interface Health {
   /**
-   * Adds a check of your own: unhealthy where it throws, returns false, or returns a text that says what is wrong. It
-   * runs in each report, and every 30 s while a worker runs. Returns how to remove it.
+   * Adds your own check: unhealthy if it throws, returns false, or returns a string that describes the problem. It runs
+   * in each report, and every 30 s while a worker runs. Returns a function that removes it.
    */
   check(name: string, check: CheckFunction, options?: CheckOptions): () => void
-  /** The workers of this process and the checks, as they are now. Those of others: `hf.workers.status()`. */
+  /** Current health of this process's workers and checks. For other processes: `hf.workers.status()`. */
   report(): Promise<HealthReport>
 }
 
@@ -48,7 +48,7 @@ const BACKLOG_TIMEOUT_MS = 3_000
 export class HealthDesk implements Health {
   readonly #core: Core
   readonly #roster: Roster
-  /** Workers that should run and do not. */
+  /** Workers that should be running and are not. */
   readonly #missing: () => readonly WorkerVerdict[]
   readonly #checks = new Map<string, Check>()
   #closed = false
@@ -68,7 +68,7 @@ export class HealthDesk implements Health {
       throw new HoldfastError('HF_DUPLICATE_CHECK', `There is already a check named "${name}".`)
     this.#checks.set(name, check)
     return () => {
-      // One that took the name after it was removed stays.
+      // A check that has taken the name since the removal stays.
       if (this.#checks.get(name) !== check) return
       this.#checks.delete(name)
       check.callOff(new Aborted('cancelled', 'The check was removed.'))
@@ -83,7 +83,7 @@ export class HealthDesk implements Health {
     return { healthy: [...workers, ...checks].every((one) => one.healthy), workers, checks }
   }
 
-  /** Never rejects: where the store does not answer, the workers' own calls to it say so. */
+  /** Never rejects: if the store does not answer, the workers' own calls report it. */
   async judgeWorkers(): Promise<WorkerVerdict[]> {
     const { members } = this.#roster
     const backlog = members.length === 0 ? null : await this.#backlog()
@@ -110,7 +110,7 @@ export class HealthDesk implements Health {
     return results.filter((result) => result !== null)
   }
 
-  /** Null where the check was removed meanwhile. */
+  /** Null if the check was removed meanwhile. */
   async #ask(check: Check): Promise<CheckResult | null> {
     const result = await check.ask(this.#core.clock)
     if (this.#checks.get(check.name) !== check) return null
@@ -133,7 +133,7 @@ export class HealthDesk implements Health {
     this.#core.events.emit('health.changed', { kind, name, worker, healthy, problems })
   }
 
-  /** No check runs any more, and nothing is told of those that did. */
+  /** Ends all checks; no further event is emitted for them. */
   close(): void {
     this.#closed = true
     const checks = [...this.#checks.values()]

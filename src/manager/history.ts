@@ -1,4 +1,4 @@
-/** What a worker had counted at some moments of the last half hour: what it did lately is the difference to now. */
+/** Samples of a worker's counters over the last half hour; the difference to now is its recent activity. */
 export interface Counts {
   readonly processed: number
   readonly failed: number
@@ -11,11 +11,11 @@ interface Sample extends Counts {
 const RATE_MS = 60_000
 const RECENT_MS = 5 * 60_000
 const LONGEST_MS = 30 * 60_000
-/** So many attempts say something about a worker; of fewer, a single failure would be more than 10 %. */
+/** Minimum number of attempts for an error rate; with fewer, a single failure would be more than 10 %. */
 export const ENOUGH_ATTEMPTS = 10
 
 export class History {
-  /** The oldest first; the first of all is the start, when nothing was counted yet. */
+  /** Oldest first, beginning with the worker's start, when all counters were zero. */
   #samples: Sample[]
 
   constructor(startMs: number) {
@@ -24,19 +24,19 @@ export class History {
 
   sample(nowMs: number, { processed, failed }: Counts): void {
     this.#samples.push({ atMs: nowMs, processed, failed })
-    // One that is older than all windows stays as their beginning.
+    // Keep one sample older than all windows as their start.
     while (this.#samples.length > 2 && nowMs - (this.#samples[1]?.atMs ?? nowMs) >= LONGEST_MS)
       this.#samples.shift()
   }
 
-  /** Attempts a second over the last minute, or since the sample before it. */
+  /** Attempts per second over the last minute, or since the sample before it. */
   rate(nowMs: number, { processed }: Counts): number {
     const since = this.#newestFrom(nowMs - RATE_MS)
     const elapsedMs = nowMs - since.atMs
     return elapsedMs <= 0 ? 0 : ((processed - since.processed) * 1_000) / elapsedMs
   }
 
-  /** The last five minutes, or as many more, up to half an hour, as make enough attempts. */
+  /** The last five minutes, extended up to half an hour until it contains enough attempts. */
   recent(nowMs: number, { processed, failed }: Counts): Counts {
     let since = this.#newestFrom(nowMs - RECENT_MS)
     for (const sample of this.#samples.toReversed()) {
@@ -46,7 +46,7 @@ export class History {
     return { processed: processed - since.processed, failed: failed - since.failed }
   }
 
-  /** The newest sample that is at least as old as that, or else the oldest there is. */
+  /** The newest sample that is at least that old, or the oldest sample. */
   #newestFrom(atMs: number): Sample {
     return this.#samples.findLast((sample) => sample.atMs <= atMs) ?? (this.#samples[0] as Sample)
   }

@@ -1,7 +1,7 @@
 /**
- * How late the event loop gets to its timers: one of a second's length measures it. A block of a second or more is
- * always seen, a shorter one by chance. Not perf_hooks.monitorEventLoopDelay: its timer of 10 ms would cost an idle
- * process more than the worker itself does.
+ * How late the event loop fires timers, measured with a one-second timer. A block of a second or more is always seen, a
+ * shorter one only by chance. Not perf_hooks.monitorEventLoopDelay: its 10 ms timer would cost an idle process more
+ * than the worker itself.
  */
 import type { Clock } from '../std/clock.ts'
 
@@ -26,13 +26,13 @@ export class LoopLag {
     this.#worstMs = 0
   }
 
-  /** A round of checks begins: the worst of the round before last is history. */
+  /** Starts a round of checks; forgets the round before last. */
   nextRound(): void {
     this.#worstBeforeMs = this.#worstMs
     this.#worstMs = 0
   }
 
-  /** The worst of this round and of the one before, in whole ms. */
+  /** The worst lag of this round and the previous one, in whole ms. */
   get worstMs(): number {
     return Math.round(Math.max(this.#worstBeforeMs, this.#worstMs))
   }

@@ -1,7 +1,7 @@
-/** One worker that runs in this process, as the manager sees it. */
+/** One running worker of this process, from the manager's view. */
 import { hostname } from 'node:os'
 import type { Core } from '../core/core.ts'
-import type { ResolvedLimits } from '../worker/limits.ts'
+import type { ResolvedThresholds } from '../worker/health-thresholds.ts'
 import type { WorkerSettings } from '../worker/options.ts'
 import type { Worker } from '../worker/worker.ts'
 import type { Waiting } from './backlog.ts'
@@ -13,16 +13,16 @@ export interface MemberParts {
   readonly core: Core
   readonly worker: Pick<Worker, 'id' | 'counters' | 'health'>
   readonly settings: Pick<WorkerSettings, 'name' | 'weights' | 'jobs'>
-  readonly limits: ResolvedLimits
+  readonly thresholds: ResolvedThresholds
 }
 
 export class Member {
   readonly jobs: WorkerSettings['jobs']
   readonly name: string
-  /** Names its note in the store. The first id of the worker, which it keeps here when it gets another. */
+  /** Key of its note in the store: the worker's first id, kept here even when it reregisters under another. */
   readonly noteId: string
   readonly queues: readonly string[]
-  /** As it was judged last. */
+  /** Result of the last evaluation. */
   problems: readonly string[] = []
   readonly #parts: MemberParts
   readonly #history: History
@@ -46,18 +46,18 @@ export class Member {
     return this.#parts.worker.health().stopping
   }
 
-  /** Remembers what is counted so far, for what is told of the last minutes. */
+  /** Samples the counters, for the figures about the last minutes. */
   sample(): void {
     this.#history.sample(this.#nowMs, this.#parts.worker.counters)
   }
 
-  /** What is wrong with it now, given what waits for it. */
+  /** Its current problems, given the jobs that wait for it. */
   judge(waiting: Waiting | null): readonly string[] {
-    const { worker, limits } = this.#parts
+    const { worker, thresholds } = this.#parts
     const { counters } = worker
     const idleMs = this.#nowMs - (counters.lastMs ?? this.#startedMs)
     const recent = this.#history.recent(this.#nowMs, counters)
-    return problemsOf({ health: worker.health(), idleMs, recent, waiting }, limits)
+    return problemsOf({ health: worker.health(), idleMs, recent, waiting }, thresholds)
   }
 
   status(eventLoopLagMs: number): NotedStatus {
@@ -65,7 +65,7 @@ export class Member {
     const { processed, failed, busyMs, lastMs } = worker.counters
     const { busy, slots, stopping } = worker.health()
     const nowMs = this.#nowMs
-    // By the wall clock of now, which may have been set meanwhile.
+    // By the current wall clock, which may have been set meanwhile.
     const dateOf = (ms: number): Date => new Date(core.clock.now() - (nowMs - ms))
     return {
       name: this.name,

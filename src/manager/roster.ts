@@ -1,7 +1,6 @@
 /**
- * Which workers there are: those of this process, and a note about each in the store, so that every process of a fleet
- * can list all of them. Notes are a courtesy: one that cannot be written or removed disturbs nobody, and those of a
- * process that vanished go by themselves.
+ * The fleet's workers: each process writes a note per worker to the store, so that every process can list all of them.
+ * Notes are best effort: a failure to write or remove one has no other effect, and those of a vanished process expire.
  */
 import type { Core } from '../core/core.ts'
 import { Backlog } from './backlog.ts'
@@ -16,7 +15,7 @@ export class Roster {
   readonly #core: Core
   readonly #ttlMs: number
   readonly #lag: LoopLag
-  /** Each with the newest write of its note. */
+  /** Each worker with the newest write of its note. */
   readonly #members = new Map<Member, Promise<void>>()
 
   constructor(core: Core, everyMs: number, lag: LoopLag) {
@@ -47,7 +46,7 @@ export class Roster {
     return writing
   }
 
-  /** Never rejects. A write that is under way ends first: it would bring the note back. */
+  /** Never rejects. Waits for a write in progress, which would restore the note. */
   async remove(member: Member): Promise<void> {
     const writing = this.#members.get(member)
     if (writing === undefined) return
@@ -59,7 +58,7 @@ export class Roster {
       .catch((error: unknown) => connection.report('take a worker off the list', error))
   }
 
-  /** Every worker of the fleet; those of this process as they are now. */
+  /** Every worker of the fleet; those of this process with their current status. */
   async status(): Promise<readonly WorkerStatus[]> {
     const [noted, backlog] = await Promise.all([this.#core.store.workers(), Backlog.read(this.#core)])
     const own = new Map(this.members.map((member) => [member.noteId, member]))

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { problemsOf, type WorkerFacts } from './rules.ts'
 
 const MINUTE_MS = 60_000
-const limits = { idleMs: 30 * MINUTE_MS, errorRate: 0.1, queueSize: 1_000 }
+const thresholds = { idleMs: 30 * MINUTE_MS, errorRate: 0.1, queueSize: 1_000 }
 const fine: WorkerFacts = {
   health: { healthy: true, lastPollMsAgo: 500, running: 0, waiting: 0, slots: 5, busy: 0, stopping: false },
   idleMs: 0,
@@ -10,7 +10,7 @@ const fine: WorkerFacts = {
   waiting: { queues: [], size: 0, oldestMs: null },
 }
 const waiting = { queues: ['mail', 'news'], size: 5, oldestMs: 40 * MINUTE_MS }
-const problems = (facts: Partial<WorkerFacts>): string[] => problemsOf({ ...fine, ...facts }, limits)
+const problems = (facts: Partial<WorkerFacts>): string[] => problemsOf({ ...fine, ...facts }, thresholds)
 
 describe('a worker', () => {
   test('with nothing wrong has no problems', () => {

@@ -1,40 +1,40 @@
-/** The status of a worker: as users read it, and as text that the processes of a fleet leave each other in the store. */
+/** The status of a worker: as users read it, and as the JSON text that processes share through the store. */
 export interface WorkerStatus {
   readonly name: string
-  /** As in events and logs; a worker that lost its lease goes on under another. */
+  /** As in events and logs; a worker that lost its lease continues under another. */
   readonly id: string
   readonly host: string
   readonly pid: number
   readonly state: 'running' | 'stopping'
   readonly queues: readonly string[]
   readonly slots: number
-  /** How many of its slots have a job. */
+  /** Number of busy slots. */
   readonly busy: number
-  /** Jobs that are ready to run in its queues, whichever worker will take them. */
+  /** Number of ready jobs in its queues, whichever worker will run them. */
   readonly queueSize: number
-  /** Attempts that were completed or failed, since it started. */
+  /** Number of attempts completed or failed since it started. */
   readonly processed: number
-  /** Those of them that failed, whether or not they were tried again. */
+  /** Number of those that failed, retried or not. */
   readonly errors: number
-  /** How many it processed a second, over the last minute or so. */
+  /** Attempts processed per second, over about the last minute. */
   readonly rate: number
-  /** How long its handlers ran on average, since it started; null before the first has ended. */
+  /** Mean run time of its handlers since it started; null before the first has ended. */
   readonly meanMs: number | null
   readonly lastProcessedAt: Date | null
   readonly startedAt: Date
   readonly uptimeMs: number
-  /** The resident memory of its process. */
+  /** Resident memory of its process. */
   readonly memoryBytes: number
-  /** The worst of the last round of checks, of its process: how much later than due a timer came. */
+  /** Maximum delay of a timer in its process during the last round of checks. */
   readonly eventLoopLagMs: number
-  /** As its own process judged it last. */
+  /** Result of the last evaluation in its own process. */
   readonly healthy: boolean
   readonly problems: readonly string[]
-  /** When its process said all this; of a worker of this process, now. */
+  /** When its process wrote this; now, for a worker of this process. */
   readonly seenAt: Date
 }
 
-/** Without the sizes of queues, which whoever reads it knows better. */
+/** Without queue sizes, which the reader knows better. */
 export type NotedStatus = Omit<WorkerStatus, 'queueSize'>
 
 const VERSION = 1
@@ -50,7 +50,7 @@ type Written = Omit<NotedStatus, 'startedAt' | 'lastProcessedAt' | 'seenAt'> & {
   readonly seenAt: string
 }
 
-/** Null for what another version wrote. */
+/** Null for a note of another version. */
 export function readNote(text: string): NotedStatus | null {
   const { v, startedAt, lastProcessedAt, seenAt, ...rest } = JSON.parse(text) as Written
   if (v !== VERSION) return null
@@ -62,7 +62,7 @@ export function readNote(text: string): NotedStatus | null {
   }
 }
 
-/** By name, then by place: the order does not change from one look to the next. */
+/** By name, then by host and process, so that the order is stable. */
 export function inOrder(rows: readonly WorkerStatus[]): WorkerStatus[] {
   return rows.toSorted(
     (a, b) =>

@@ -136,7 +136,7 @@ describe('a start that fails half-way', () => {
     expect(healthy).toBe(false)
     expect(workers.map(({ name, problems }) => [name, problems])).toEqual([
       ['default', []],
-      ['mail', ['It was stopped, because another could not be started.']],
+      ['mail', ['It was stopped because another worker could not be started.']],
       ['reports', [expect.stringContaining('It could not be started: ')]],
     ])
     line.mend()
@@ -304,7 +304,7 @@ describe('the status', () => {
     freeze()
     await world.advance(80_000)
     thaw()
-    await world.until(() => told.of('worker.reborn').length === 1)
+    await world.until(() => told.of('worker.reregistered').length === 1)
     await world.advance(30_000)
     const rows = await other.hf.workers.status()
     expect(rows).toMatchObject([{ name: 'frozen', id: worker.id, processed: 1 }, { name: 'other' }])

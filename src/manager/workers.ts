@@ -1,4 +1,4 @@
-/** `hf.workers`: workers that are defined by name, started and stopped together, and seen by the whole fleet. */
+/** `hf.workers`: workers defined by name, started and stopped together, and visible to the whole fleet. */
 import type { Core } from '../core/core.ts'
 import { HoldfastError } from '../errors.ts'
 import { readName } from '../job/name.ts'
@@ -10,21 +10,21 @@ import type { WorkerStatus } from './status.ts'
 
 /** `hf.workers` */
 export interface Workers<Q extends string = string> {
-  /** Says what a worker of this name is; start() makes one of it. The options are those of hf.work(). */
+  /** Defines a worker by name, with the options of hf.work(); start() starts it. */
   define(name: string, options?: Omit<WorkOptions<Q>, 'name'>): void
   /**
-   * Starts all that are defined, or one; those that run already go on. Where one cannot be started, those that this call
-   * has started are stopped again, and its error is thrown.
+   * Starts all defined workers, or one; running ones keep running. If one cannot be started, the workers that this call
+   * started are stopped again, and its error is thrown.
    */
   start(name?: string): Promise<void>
-  /** Stops all that are defined, or one. They stay defined. */
+  /** Stops all defined workers, or one. They stay defined. */
   stop(options?: StopOptions): Promise<void>
   stop(name: string, options?: StopOptions): Promise<void>
-  /** Every worker that runs on this store, in this process and in others. */
+  /** Every worker that runs on this store, in any process. */
   status(): Promise<readonly WorkerStatus[]>
 }
 
-/** What it needs of a running worker. */
+/** The part of a running worker used here. */
 export interface Startable {
   readonly id: string
   stop(options?: StopOptions): Promise<void>
@@ -33,7 +33,7 @@ export interface Startable {
 export interface WorkerBookParts {
   readonly core: Core
   readonly startWorker: (options: WorkOptions) => Promise<Startable>
-  /** Whether the worker of this id runs, and is not about to stop. */
+  /** Whether the worker with this id is running and not stopping. */
   readonly isRunning: (id: string) => boolean
   readonly status: () => Promise<readonly WorkerStatus[]>
 }
@@ -43,7 +43,7 @@ interface Entry {
   readonly options: WorkOptions
   worker?: Startable | undefined
   starting?: Promise<void> | undefined
-  /** Why it does not run although it was to be started. */
+  /** Why it is not running although it should be. */
   problem?: string | undefined
 }
 
@@ -74,7 +74,7 @@ export class WorkerBook implements Workers {
     const failed = (await Promise.allSettled(starts)).find((start) => start.status === 'rejected')
     if (failed === undefined) return
     await Promise.allSettled(started.map((entry) => this.#stop(entry, {})))
-    for (const entry of started) entry.problem = 'It was stopped, because another could not be started.'
+    for (const entry of started) entry.problem = 'It was stopped because another worker could not be started.'
     throw toError(failed.reason)
   }
 
@@ -89,7 +89,7 @@ export class WorkerBook implements Workers {
     return this.#parts.status()
   }
 
-  /** Those that were to be started and do not run. */
+  /** Workers that should be running and are not. */
   missing(): readonly WorkerVerdict[] {
     return [...this.#entries.values()].flatMap(({ name, problem }) =>
       problem === undefined ? [] : [{ name, id: null, healthy: false, problems: [problem] }],
@@ -103,7 +103,7 @@ export class WorkerBook implements Workers {
     throw notFound('worker', name, [...this.#entries.keys()])
   }
 
-  /** Whether it was this call that started it. */
+  /** Whether this call started it. */
   async #start(entry: Entry): Promise<boolean> {
     if (entry.starting !== undefined) {
       await entry.starting
@@ -120,7 +120,7 @@ export class WorkerBook implements Workers {
   }
 
   async #launch(entry: Entry): Promise<void> {
-    // One that is being stopped, by stop() or by its signal, ends first.
+    // Wait for one that is stopping, by stop() or its signal.
     await entry.worker?.stop()
     entry.problem = undefined
     try {
@@ -137,7 +137,7 @@ export class WorkerBook implements Workers {
     await entry.worker?.stop(how)
   }
 
-  /** What cannot work is refused when it is written; jobs may still be defined between here and start(). */
+  /** Rejects invalid options at once; jobs may still be defined between here and start(). */
   #refuseBad(options: WorkOptions): void {
     try {
       readWorkOptions(this.#parts.core, options)
@@ -156,7 +156,7 @@ function inContext(name: string, read: () => void): void {
   }
 }
 
-/** Names the worker in whatever its options or its start raise. */
+/** Adds the worker's name to errors about its options or its start. */
 function named(name: string, thrown: unknown): Error {
   if (!(thrown instanceof HoldfastError)) return toError(thrown)
   const { code, message, hint } = thrown

@@ -166,7 +166,7 @@ describe('a message whose lease was lost', () => {
     await world.until(() => message.signal.aborted, 5_000)
     expect(message.signal.reason).toMatchObject({ why: 'lease_lost' })
     expect(holder.told.of('job.lost')).toHaveLength(1)
-    expect(holder.told.of('worker.reborn')).toHaveLength(1)
+    expect(holder.told.of('worker.reregistered')).toHaveLength(1)
     await again.ack()
     await queue.send('next')
     const [next] = await world.run(queue.get({ wait: '10s' }))

@@ -1,6 +1,6 @@
 /**
- * A queue by hand, for callers that pull messages themselves. It has the same jobs, leases, fences, retries, timeouts and
- * session as a worker, and holds its attempts in the same way: only the loop is the caller's.
+ * A manual queue, for callers that pull messages themselves. It has the same jobs, leases, fences, retries, timeouts
+ * and session as a worker, and holds its attempts in the same way: only the loop is the caller's.
  */
 import type { Core } from '../core/core.ts'
 import type { Client } from '../client/client.ts'
@@ -43,7 +43,7 @@ export interface GetOptions {
   readonly signal?: AbortSignal
 }
 
-/** A message that the caller holds. If it is neither acked nor nacked, it fails when its timeout is over. */
+/** A message that the caller holds. If it is neither acked nor nacked, it fails at its timeout. */
 export interface Message {
   readonly id: string
   readonly name: string
@@ -86,16 +86,16 @@ export class MessageQueue implements LocalWorker {
   readonly name: string
   readonly #client: Client
   readonly #core: Core
-  /** Starts the upkeep, which must promote, rescue and prune while messages are pulled. */
+  /** Starts maintenance, which must promote, rescue and prune while messages are pulled. */
   readonly #onFirstGet: (leaseMs: number) => void
   readonly #session: Session
   /** One bell for each get() that waits. */
   readonly #bells = new Set<Bell>()
-  /** Each get() and settle under way: close() waits for them. */
+  /** Pending get() and settle calls: close() waits for them. */
   readonly #underWay = new Set<Promise<unknown>>()
   /** Messages in callers' hands. */
   readonly #held: Attempts
-  /** Settlements that could not be written, of messages that no caller has. */
+  /** Unwritten settlements of messages that no caller holds. */
   readonly #unwritten = new Map<Attempt, PendingSettle>()
   #started: Promise<void> | undefined
   #unsubscribe: (() => Promise<void>) | undefined
@@ -111,7 +111,7 @@ export class MessageQueue implements LocalWorker {
     this.#held = new Attempts({
       core,
       definitionOf: (name) => core.definition(name),
-      // Nobody has to return: a message that must end is settled at once.
+      // There is no handler to wait for: a message that must end is settled at once.
       graceMs: 0,
       loop: {
         started: (attempt) => this.#session.loop.started(attempt),
@@ -142,7 +142,7 @@ export class MessageQueue implements LocalWorker {
     return jobHandle(this.#core, id, name, outcome)
   }
 
-  /** At most `limit` messages, best first. Empty if none came within `wait`. */
+  /** At most `limit` messages, lowest rank first. Empty if none arrived within `wait`. */
   async get(options: GetOptions = {}): Promise<readonly Message[]> {
     const { limit = 1, wait: waitMs = 0, signal } = readOptions(options, 'get()', GET_FIELDS)
     return this.#finish(this.#get(limit, waitMs, signal))
@@ -177,14 +177,14 @@ export class MessageQueue implements LocalWorker {
     }
   }
 
-  /** Number of messages that wait, scheduled ones included. */
+  /** Number of waiting messages, scheduled ones included. */
   async size(): Promise<number> {
     const queues = await this.#core.store.queues()
     const counts = queues.find((status) => status.queue === this.name)?.counts
     return counts === undefined ? 0 : counts.ready + counts.scheduled + counts.blocked
   }
 
-  /** Closes the queue. Unfinished messages are given back without using an attempt. */
+  /** Closes the queue. Unfinished messages are released without using an attempt. */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -296,7 +296,7 @@ export class MessageQueue implements LocalWorker {
     if (abort.reason !== undefined) throw noLongerHeld(attempt, abort.reason.message)
     const pending = this.#held.conclude(attempt, outcome)
     if (pending === null)
-      throw new HoldfastError('HF_MESSAGE_SETTLED', `Message ${job.id} is settled already.`)
+      throw new HoldfastError('HF_MESSAGE_SETTLED', `Message ${job.id} is already settled.`)
     await this.#finish(this.#write(pending, (settle) => this.#send(settle)))
   }
 
@@ -345,7 +345,7 @@ export class MessageQueue implements LocalWorker {
     }
   }
 
-  /** A message is no longer the caller's when its cancel is heard: the settle tells the store. */
+  /** A message is no longer the caller's once its cancel arrives; the settle reports that to the store. */
   #cancel({ token, position, reason }: CancelNotice): boolean {
     const attempt = [...this.#held.running].find((one) => one.token === token && one.position === position)
     if (attempt !== undefined) this.#held.cancel(attempt, reason)
@@ -361,7 +361,7 @@ export class MessageQueue implements LocalWorker {
     return 'dropped'
   }
 
-  /** What get() has brought is in the caller's hands; what it is about to bring is not. */
+  /** A caller holds the messages that get() has returned, not those it is about to return. */
   paused(queue: string): void {
     if (queue === this.name) this.#session.notePaused(queue, this.#core.clock.monotonicMs())
   }

@@ -1,4 +1,4 @@
-/** Which tick of a schedule comes next, by the store's clock, also after that clock was wrong. */
+/** Finds the next tick of a schedule by the store's clock, even if that clock was wrong before. */
 import type { ScheduleFacts } from './stored.ts'
 import type { NextTick } from './timing.ts'
 
@@ -6,8 +6,8 @@ export interface FirstOpen {
   /** The first tick that has not fired; null if there is none. */
   readonly tick: number | null
   /**
-   * What is stored lies further ahead than any tick can: it was written before the store's clock was put back, or from
-   * another clock. It has to be stored anew, or the schedule would be silent until then.
+   * The stored tick lies further ahead than any tick can: it was written before the store's clock was set back, or by
+   * another clock. It must be stored again, or the schedule would not fire until then.
    */
   readonly isAstray: boolean
 }

@@ -1,4 +1,4 @@
-/** A schedule as users write it, read: everything is checked before anything is stored. */
+/** Parses a schedule as users write it: everything is validated before anything is stored. */
 import { HoldfastError } from '../errors.ts'
 import { duration, readDuration } from '../job/duration.ts'
 import { SCHEDULED_FIELDS, type NewJobOptions } from '../job/new-job.ts'
@@ -22,7 +22,7 @@ import { Zone } from './zone.ts'
 
 /** What to do with ticks that passed while no process could fire them. */
 export type CatchUp = 'skip' | 'latest' | 'all'
-/** What to do at a tick if the job of the tick before is unfinished. */
+/** What to do at a tick if the previous tick's job is unfinished. */
 export type Overlap = 'allow' | 'skip' | 'queue'
 
 export interface ScheduleRules {
@@ -30,9 +30,9 @@ export interface ScheduleRules {
   readonly catchUp?: CatchUp
   /** Maximum number of ticks that `catchUp: 'all'` fires; it keeps the latest. @default 1,000 */
   readonly catchUpLimit?: number
-  /** `allow` runs both at once, `skip` skips the tick, `queue` waits until that job has ended. @default 'allow' */
+  /** `allow` runs both at once, `skip` skips the tick, `queue` waits until that job is finished. @default 'allow' */
   readonly overlap?: Overlap
-  /** Maximum random delay of each tick's job, so that not all run at the full hour. @default none */
+  /** Maximum random delay of each tick's job, so that not all run on the hour. @default none */
   readonly jitter?: Duration
   /** Options of the jobs that it enqueues. The schedule itself sets when they run and their unique key. */
   readonly options?: Omit<NewJobOptions, 'in' | 'at' | 'unique'>
@@ -48,7 +48,7 @@ export interface CronSpec {
 }
 
 export interface EverySpec {
-  /** At least a second, counted from 1970 in UTC, so that every process agrees: '1h' ticks at the full hour. */
+  /** At least a second. Counted from 1970 in UTC, so that every process agrees: '1h' ticks on the hour. */
   readonly every: Duration
 }
 
@@ -62,7 +62,7 @@ export type ScheduleSpec<In = unknown> = (CronSpec | EverySpec) &
         ? { readonly input?: In }
         : { readonly input: In })
 
-/** As it is stored, but for the job itself. */
+/** As stored, without the job itself. */
 export interface Rules {
   readonly timing: Timing
   readonly catchUp: CatchUp
@@ -78,7 +78,7 @@ const ID = /^[\w.:/@-]{1,200}$/
 export function readScheduleId(id: unknown): string {
   if (typeof id === 'string' && ID.test(id)) return id
   throw bad(
-    `${show(id)} is no name of a schedule.`,
+    `${show(id)} is not a valid schedule name.`,
     'Use 1 to 200 letters, digits and _ . : / @ - without spaces.',
   )
 }
@@ -140,7 +140,7 @@ function readInterval(every: unknown, path: string): Timing {
 }
 
 const CRON_HINT =
-  "Use five fields, or six with seconds in front: '0 9 * * MON-FRI' is at nine on weekdays, '*/15 * * * *' every quarter of an hour."
+  "Use five fields, or six with seconds in front: '0 9 * * MON-FRI' is at nine on weekdays, '*/15 * * * *' every 15 minutes."
 
 /** The first tick after a fixed day; null if the pattern never matches, such as on 30 February. */
 function firstTick(timing: Timing, path: string): number | null {

@@ -1,6 +1,6 @@
 /**
- * A schedule as the store keeps it: text that only this file reads. It holds the whole job, so that whoever leads can fire
- * it, whether or not it knows the job.
+ * A schedule as the store keeps it: JSON text that only this file reads. It contains the whole job, so that any leader
+ * can fire it, whether or not it knows the job.
  */
 import { createHash } from 'node:crypto'
 import type { JobId } from '../job/ids.ts'
@@ -14,7 +14,10 @@ export interface ScheduleFacts extends Rules {
   readonly id: string
   readonly job: JobTemplate
   readonly paused: boolean
-  /** Made with the schedule: ids of its jobs derive from it, so that one that is removed and made again has others. */
+  /**
+   * Created with the schedule. The ids of its jobs derive from it, so a schedule that is removed and created again has
+   * new ids.
+   */
   readonly seed: string
   readonly nextTick: number | null
   readonly lastTick: number | null
@@ -27,7 +30,7 @@ export function writeSpec(facts: Omit<ScheduleFacts, 'id' | 'nextTick' | 'lastTi
   return JSON.stringify({ v: VERSION, timing, catchUp, catchUpLimit, overlap, jitterMs, job, paused, seed })
 }
 
-/** Null for what a newer version wrote. */
+/** Null for a schedule of a newer version. */
 export function readStored({ id, spec, nextTick, lastTick }: StoredSchedule): ScheduleFacts | null {
   const { v, ...facts } = JSON.parse(spec) as { v: number } & Omit<
     ScheduleFacts,

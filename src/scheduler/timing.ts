@@ -19,7 +19,7 @@ export type Timing =
 /** The first tick after an instant; null if there is none. */
 export type NextTick = (afterMs: number) => number | null
 
-/** Of a timing that was read; see `readTiming` for what is refused. */
+/** For a validated timing; see `readTiming`. */
 export function ticksOf(timing: Timing): NextTick {
   if ('every' in timing) return (afterMs) => (Math.floor(afterMs / timing.every) + 1) * timing.every
   const zone = Zone.find(timing.tz)
@@ -28,20 +28,20 @@ export function ticksOf(timing: Timing): NextTick {
   return (afterMs) => nextMatch(pattern, zone, timing.dst, afterMs)
 }
 
-/** Throws what is wrong with it. Local times are told as if they were UTC. */
+/** Throws if the pattern is invalid. Local times are represented as if they were UTC. */
 function cronPattern(cron: string): NextTick {
   const pattern = new Cron(cron, { utcOffset: 0, paused: true })
   return (afterMs) => pattern.nextRun(new Date(afterMs))?.getTime() ?? null
 }
 
-/** Half a year each, more or less: no pattern that ever matches takes longer. */
+/** About half a year each: no pattern that ever matches takes longer. */
 const MOST_STRETCHES = 200
 
 function nextMatch(pattern: NextTick, zone: Zone, dst: DstPolicy, afterMs: number): number | null {
   let stretch = zone.stretchAt(afterMs)
   let localMs = afterMs + stretch.offsetMs
   for (let step = 0; step < MOST_STRETCHES; step++) {
-    // Local times up to here have come before.
+    // Local times up to here have occurred before.
     if (dst !== 'both' && stretch.beforeMs > stretch.offsetMs)
       localMs = Math.max(localMs, stretch.startMs + stretch.beforeMs - 1)
     const match = pattern(localMs)

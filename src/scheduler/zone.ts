@@ -1,6 +1,6 @@
 /**
- * A time zone as stretches of constant offset, read from the zone data that come with Node. The offset is found by asking
- * for local times; the end of a stretch by asking every few days, then closing in on the second.
+ * A time zone as stretches of constant offset, read from Node's zone data. The offset comes from formatting local
+ * times; the end of a stretch from probing every few days, then bisecting to the second.
  */
 
 /** From `startMs` to before `endMs` local time is UTC plus `offsetMs`. */
@@ -8,29 +8,29 @@ export interface Stretch {
   readonly startMs: number
   readonly endMs: number
   readonly offsetMs: number
-  /** The offset before; the same where the start is not the first instant with this offset. */
+  /** The previous offset; the same if the start is not the first instant with this offset. */
   readonly beforeMs: number
 }
 
 const DAY_MS = 86_400_000
 /** No stretch of any zone is shorter than twice this (the shortest since 1990: 7 days). */
 const STEP_MS = 3 * DAY_MS
-/** A stretch is cut off there, where nothing changes for longer. */
+/** A stretch is cut off here if the offset stays the same for longer. */
 const AHEAD_MS = 800 * DAY_MS
-/** No local time comes again after longer than this. */
+/** No local time repeats after longer than this. */
 const BACK_MS = 2 * DAY_MS
 const PARTS = /(\d+)\/(\d+)\/(\d+), (\d+):(\d+):(\d+)/
 
 export class Zone {
   readonly #format: Intl.DateTimeFormat
-  /** What was asked for last: schedules ask for one time after the other. */
+  /** The last result: schedules ask for times in order. */
   #last: Stretch | undefined
 
   private constructor(format: Intl.DateTimeFormat) {
     this.#format = format
   }
 
-  /** Null for a zone that is not known here. */
+  /** Null for an unknown zone. */
   static find(name: string): Zone | null {
     try {
       return new Zone(
@@ -52,7 +52,7 @@ export class Zone {
     }
   }
 
-  /** The stretch that an instant is in, or as much of it as matters. */
+  /** The stretch that contains an instant, or the part of it that matters. */
   stretchAt(atMs: number): Stretch {
     const last = this.#last
     if (last !== undefined && last.startMs <= atMs && atMs < last.endMs) return last
@@ -94,7 +94,7 @@ export class Zone {
   }
 }
 
-/** The first whole second for which it is so: not at `fromMs`, but at `toMs`, and from somewhere between on. */
+/** The first whole second for which it holds: it does not hold at `fromMs`, and holds from some point up to `toMs`. */
 function firstSecond(fromMs: number, toMs: number, isSo: (ms: number) => boolean): number {
   let [no, yes] = [Math.floor(fromMs / 1000), Math.ceil(toMs / 1000)]
   while (yes - no > 1) {

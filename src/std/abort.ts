@@ -1,6 +1,6 @@
 /**
- * An abort signal that is only made when somebody asks for it. Creating an AbortSignal costs about 5 µs in Node 20,
- * more than everything else that happens to a no-op job, and most handlers never look at theirs.
+ * An abort signal that is created on first use. Creating an AbortSignal costs about 5 µs in Node 20, more than
+ * everything else about a no-op job, and most handlers never use theirs.
  */
 export class LazyAbort {
   #controller: AbortController | undefined
@@ -22,7 +22,7 @@ export class LazyAbort {
     return this.#controller.signal
   }
 
-  /** The first reason stays. */
+  /** The first reason wins. */
   abort(reason: Error): void {
     if (this.#reason !== undefined) return
     this.#reason = reason

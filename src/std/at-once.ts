@@ -1,4 +1,6 @@
-/** Works on all items, so many at a time. The first failure ends it, once what is under way has ended. */
+/**
+ * Runs `work` on all items, a limited number at a time. The first failure stops it, once the running calls have ended.
+ */
 export async function eachAtOnce<Item>(
   items: Iterable<Item>,
   atOnce: number,

@@ -1,11 +1,11 @@
 /**
- * Turns many concurrent calls into few: what is asked for in one turn, or while `maxInFlight` batches are already
- * under way, travels together. A lone call is sent at once, so batching costs no latency when there is nothing to
- * batch. Each caller gets its own answer, or its own error, or that of the batch that carried it.
+ * Turns many concurrent calls into few: calls of one turn of the event loop, or made while `maxInFlight` batches are in
+ * flight, are sent together. A single call is sent at once, so batching adds no latency if there is nothing to batch.
+ * Each caller gets its own answer, its own error, or the error of its batch.
  *
- * A caller's deadline counts from its call. A batch has the deadline of its newest caller, and `send` keeps to it. A
- * caller that had to wait before its batch was sent is turned away at its own, earlier deadline; one alarm serves all
- * of these.
+ * A caller's deadline counts from its call. A batch has the deadline of its newest caller, and `send` observes it. A
+ * caller that had to wait before its batch was sent is rejected at its own, earlier deadline; one timer serves all of
+ * these.
  */
 import type { Clock } from './clock.ts'
 import type { Deadline } from './deadline.ts'
@@ -19,10 +19,10 @@ interface Caller<Item, Answer> {
 
 /** What is under way together. */
 interface Batch<Item, Answer> {
-  /** Those who came first stand first. */
+  /** In the order of the calls. */
   readonly callers: readonly Caller<Item, Answer>[]
   readonly deadline: Deadline
-  /** How many callers, from the first on, were turned away. */
+  /** How many callers, counted from the first, were rejected. */
   turnedAway: number
 }
 
@@ -33,9 +33,9 @@ export interface BatcherOptions<Item, Answer> {
   readonly maxInFlight: number
   /** Read anew each time: a test may put another clock in its place. */
   readonly clock: () => Pick<Clock, 'monotonicMs' | 'after'>
-  /** How long a caller waits, from its call on. */
+  /** How long a caller waits, counted from its call. */
   readonly timeoutMs: number
-  /** `lastError`: what the batch that carries the item, or one that it waits for, failed with last. */
+  /** `lastError`: the last error of the batch with the item, or of one that it waits for. */
   readonly late: (item: Item, lastError: Error | undefined) => Error
 }
 
@@ -47,7 +47,7 @@ export class Batcher<Item, Answer> {
   #waiting: Caller<Item, Answer>[] = []
   #cancelAlarm: (() => void) | undefined
   #sendPlanned = false
-  /** What the batch that just failed ended with, for the callers that waited for it: they may have no time left to ask. */
+  /** Error of the batch that just failed, for the callers that waited for it: they may have no time left to try. */
   #lastError: Error | undefined
 
   constructor(options: BatcherOptions<Item, Answer>) {
@@ -124,7 +124,7 @@ export class Batcher<Item, Answer> {
     }
   }
 
-  /** Not set while nobody has to wait: `send` keeps to the deadline of its batch. */
+  /** Not set while no caller has to wait: `send` observes the deadline of its batch. */
   #setAlarm(): void {
     if (this.#cancelAlarm !== undefined) return
     const firsts = [...this.#underWay].filter(hasWaited).map(({ callers, turnedAway }) => callers[turnedAway])

@@ -1,6 +1,6 @@
 /**
- * "Something may have happened": a loop waits on the bell, anybody rings it. A ring that comes while nobody waits is
- * kept for the next wait, so that no wake-up falls between looking and sleeping.
+ * "Something may have happened": a loop waits on the bell, other code rings it. A ring with no waiter is kept for the
+ * next wait, so that no wake-up is lost between checking and sleeping.
  */
 import type { Clock } from './clock.ts'
 
@@ -19,7 +19,7 @@ export class Bell {
     this.#wake?.()
   }
 
-  /** Until the bell rings or the time is over; true if it rang. One waiter at a time. */
+  /** Waits until the bell rings or the time has passed; true if it rang. One waiter at a time. */
   async wait(timeoutMs: number): Promise<boolean> {
     if (!this.#rung) {
       await new Promise<void>((resolve) => {
@@ -36,7 +36,7 @@ export class Bell {
     return rang
   }
 
-  /** Until the fact holds, which is looked at whenever the bell rings, or until the deadline. */
+  /** Waits until the fact holds, which is checked whenever the bell rings, or until the deadline. */
   async until(fact: () => boolean, deadlineMs: () => number): Promise<void> {
     while (!fact()) {
       const leftMs = deadlineMs() - this.#clock.monotonicMs()

@@ -1,4 +1,4 @@
-/** Any number of values, so many at a time. Where they break off, what came before is given first. */
+/** Splits any number of values into chunks. If the iterable throws, the values before the error are yielded first. */
 export async function* chunksOf<T>(
   values: Iterable<T> | AsyncIterable<T>,
   size: number,
@@ -14,7 +14,7 @@ export async function* chunksOf<T>(
         }
       }
     } else {
-      // As `for await` does it, but without an await for each of a million plain values.
+      // Like `for await`, but without an await for each of a million plain values.
       for (const value of values) {
         chunk.push(value instanceof Promise ? ((await value) as T) : value)
         if (chunk.length === size) {

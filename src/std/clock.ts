@@ -1,22 +1,22 @@
 /**
- * Time as a dependency. Everything that waits or looks at the time does it through a `Clock`, which is what lets
- * tests and simulations run years in milliseconds. `now()` may jump (it is the wall clock); durations are measured
- * with `monotonicMs()`, which only grows.
+ * Time as a dependency. Everything that waits or reads the time uses a `Clock`, so tests and simulations can run years
+ * in milliseconds. `now()` may jump (it is the wall clock); durations are measured with `monotonicMs()`, which only
+ * grows.
  */
 import { toError } from './text.ts'
 
 export interface Clock {
-  /** Milliseconds since 1970; may jump when somebody sets the clock. */
+  /** Milliseconds since 1970; may jump when the clock is set. */
   now(): number
-  /** Milliseconds since some moment of this process; only grows. */
+  /** Milliseconds since an arbitrary moment in this process; only grows. */
   monotonicMs(): number
-  /** Calls `fn` once, after `ms`; 0 means as soon as pending I/O has had its turn. Returns how to call it off. */
+  /** Calls `fn` once, after `ms`; 0 means as soon as pending I/O has run. Returns a function that cancels it. */
   after(ms: number, fn: () => void): () => void
 }
 
-/** Timers beyond this overflow in Node and fire at once; a longer wait is cut and simply wakes up early. */
+/** Longer timers overflow in Node and fire at once; a longer wait is capped and wakes up early. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
-/** A timer that is later than this was held up: the loop was blocked, or the process frozen. */
+/** A timer that fires later than this was held up: the loop was blocked, or the process frozen. */
 const HELD_UP_MS = 50
 
 export const systemClock: Clock = {
@@ -31,8 +31,8 @@ export const systemClock: Clock = {
     const dueMs = performance.now() + waitMs
     let immediate: NodeJS.Immediate | undefined
     const timer = setTimeout(() => {
-      // Node runs the timers of a loop that was blocked before it reads what has arrived meanwhile, so that every
-      // deadline would be over whose answer is here. I/O gets its turn first.
+      // After a block, Node runs timers before it reads what has arrived meanwhile, so deadlines would pass although
+      // their answers are here. Let I/O run first.
       if (performance.now() - dueMs > HELD_UP_MS) immediate = setImmediate(fn)
       else fn()
     }, waitMs)

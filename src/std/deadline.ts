@@ -1,13 +1,13 @@
-/** Deadlines: no wait without an end. */
+/** Deadlines, so that no wait is endless. */
 import type { Clock } from './clock.ts'
 
-/** When a caller stops waiting for one operation, however many steps and tries that takes. */
+/** When a caller stops waiting for an operation, however many steps and tries it takes. */
 export interface Deadline {
   /** By the monotonic clock. */
   readonly atMs: number
-  /** How long after the caller asked that is, for messages. */
+  /** Duration from the call to the deadline, for messages. */
   readonly timeoutMs: number
-  /** What the last failed try said, for the error that the caller gets at the deadline. */
+  /** The error of the last failed try, for the caller's error at the deadline. */
   lastError?: Error
 }
 

@@ -4,14 +4,14 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const SHAPE = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/
 
-/** Milliseconds, or undefined for what is no duration; the caller knows which error to give. */
+/** Milliseconds, or undefined if it is not a duration; the caller raises the error. */
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
   if (typeof value !== 'string') return undefined
   const match = SHAPE.exec(value)
   if (match === null) return undefined
   const ms = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
-  // Without the noise of binary fractions: 2.3 days are 198,720,000 ms, not 198,719,999.99999997.
+  // Rounds off binary fractions: 2.3 days are 198,720,000 ms, not 198,719,999.99999997.
   return Number(ms.toPrecision(15))
 }
 

@@ -1,6 +1,6 @@
 /**
- * Typed events in the process. A listener that throws or rejects never disturbs the emitter nor the other listeners:
- * what it threw goes to `onListenerError`.
+ * Typed events in the process. A listener that throws or rejects affects neither the emitter nor other listeners: its
+ * error goes to `onListenerError`.
  */
 import { isThenable } from './thenable.ts'
 
@@ -14,9 +14,9 @@ export class Emitter<Events extends object> {
     this.#onListenerError = onListenerError
   }
 
-  /** Returns how to stop listening. */
+  /** Returns a function that removes the listener. */
   on<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): () => void {
-    // A wrapper of its own, so that one function registered twice is also removed once at a time.
+    // Wrapped, so that a function registered twice is removed one registration at a time.
     const own: Listener<Events[Name]> = (event) => listener(event)
     this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), own])
     return () => {
@@ -26,7 +26,7 @@ export class Emitter<Events extends object> {
     }
   }
 
-  /** Whether anybody listens: lets a hot path skip building an event for nobody. */
+  /** Whether there are listeners, so that a hot path can skip building the event. */
   has(name: keyof Events): boolean {
     return this.#listeners.has(name)
   }
@@ -37,7 +37,7 @@ export class Emitter<Events extends object> {
     for (const listener of listeners) {
       try {
         const pending = listener(event)
-        // Not only our realm's promises: an unhandled rejection of any kind would end the process.
+        // Promises of any realm: any unhandled rejection would end the process.
         if (isThenable(pending))
           pending.then(undefined, (error: unknown) => this.#onListenerError(error, name))
       } catch (error) {

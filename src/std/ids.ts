@@ -1,11 +1,11 @@
 /**
- * UUIDv7 (RFC 9562): sortable by the time they were made, and strictly increasing within one generator even when the
- * clock stands still or goes back, so that jobs of one producer keep their order on equal ranks.
+ * UUIDv7 (RFC 9562): sortable by creation time, and strictly increasing within one generator even if the clock stands
+ * still or moves back, so that jobs of one producer keep their order on equal ranks.
  */
 import type { Clock } from './clock.ts'
 import type { Random } from './random.ts'
 
-/** All numbers of so many digits. */
+/** All hexadecimal numbers with this many digits. */
 const HEX_2 = hexNumbers(2)
 const HEX_3 = hexNumbers(3)
 const SEQUENCE_END = 0x1000
@@ -16,7 +16,7 @@ export function uuidV7Generator(clock: Pick<Clock, 'now'>, random: Random): () =
   let prefixMs = -1
   let prefix = ''
   return () => {
-    // A virtual clock may stand between two milliseconds.
+    // A virtual clock may be between two milliseconds.
     const nowMs = Math.floor(clock.now())
     if (nowMs > lastMs) {
       lastMs = nowMs

@@ -1,7 +1,7 @@
 /**
- * The exact way to JSON, for what the quick one does not vouch for: iterative, so that no depth overflows the stack, and
- * bounded, so that no size is built in vain. What to do with each value is a set of rules: strict ones refuse it by its
- * path, lossy ones show what can be shown.
+ * The exact JSON writer, for values that the quick check does not accept: iterative, so that no depth overflows the
+ * stack, and bounded, so that no oversized text is built. A set of rules decides about each value: strict rules reject
+ * it with its path, lossy ones write what can be shown.
  */
 import { types } from 'node:util'
 import { cleanText, describeError, findFlaw, isError } from './text.ts'
@@ -9,7 +9,7 @@ import { cleanText, describeError, findFlaw, isError } from './text.ts'
 export interface JsonLimits {
   /** UTF-8 bytes of the text. */
   readonly maxBytes: number
-  /** Objects and arrays inside one another, the outermost included. */
+  /** Nesting depth of objects and arrays, the outermost included. */
   readonly maxDepth: number
 }
 
@@ -19,7 +19,7 @@ export class JsonRejected extends Error {
   readonly path: string
   readonly problem: string
   readonly fix: string
-  /** Whether it is a limit that the value breaks, rather than JSON that cannot hold it. */
+  /** Whether the value exceeds a limit, rather than being impossible in JSON. */
   readonly overLimit: boolean
 
   constructor(path: string, problem: string, fix: string, overLimit = false) {
@@ -31,7 +31,7 @@ export class JsonRejected extends Error {
   }
 }
 
-/** `json` is undefined where there is nothing to show, or more than the limit: then `bytes` is at least that size. */
+/** `json` is undefined if there is nothing to show, or the text exceeds the limit: then `bytes` is its minimum size. */
 export interface JsonText {
   readonly json: string | undefined
   readonly bytes: number
@@ -53,7 +53,9 @@ export function isRawJson(value: object): boolean {
   return (JSON as { isRawJSON?: (value: unknown) => boolean }).isRawJSON?.(value) ?? false
 }
 
-/** An object or array that is being written: `owner` stands in the value, `source` is read for it, as a Map's entries. */
+/**
+ * An object or array being written: `owner` is in the value, `source` is what is read for it, such as a Map's entries.
+ */
 class Branch {
   readonly owner: object
   readonly source: object
@@ -71,10 +73,10 @@ class Branch {
   }
 }
 
-/** Undefined is left out. The path of a JsonRejected leads on from the value; the writer knows the way to that. */
+/** Undefined is left out. The path of a JsonRejected is relative to the value; the writer prepends the rest. */
 type View = string | number | boolean | null | undefined | Branch | JsonRejected
 
-/** All that sets the strict and the lossy text apart. A view need not look into what exceeds `room`. */
+/** The differences between the strict and the lossy text. A view need not read beyond `room`. */
 interface Rules {
   view(value: unknown, key: string, room: number): View
   key(key: string): string | JsonRejected | undefined
@@ -91,7 +93,7 @@ export class Writer {
   readonly #branches: Branch[] = []
   readonly #owners = new Set<object>()
   #text = ''
-  /** How large the text would at least have been, once that is beyond the limit. */
+  /** Minimum size of the text, once it exceeds the limit. */
   #beyond = 0
 
   constructor(rules: Rules, limits: JsonLimits) {
@@ -172,7 +174,7 @@ export class Writer {
     this.#owners.add(owner)
   }
 
-  /** By characters, of which none is less than a byte; asked before anything is copied. */
+  /** Counted in characters, each at least a byte; checked before anything is copied. */
   #fits(chars: number): boolean {
     const bytes = this.#text.length + chars
     if (bytes > this.#limits.maxBytes) this.#beyond = bytes
@@ -255,7 +257,7 @@ function strictBranch(value: object, room: number): View {
     return reject('is a symbol key; JSON would drop it', 'Use a string key.', `[${cleanText(symbol, 60)}]`)
   }
   const branch = new Branch(value)
-  // The keys of an array that is too long anyway could take gigabytes.
+  // The keys of an oversized array could take gigabytes.
   if (branch.keys !== null || 2 * branch.length > room) return branch
   const extra = enumerableKeys(value).find((key) => !/^\d+$/.test(key) || Number(key) >= branch.length)
   if (extra === undefined) return branch
@@ -270,7 +272,7 @@ function isPlain(value: object): boolean {
   return Array.isArray(prototype) && isObjectPrototype(getPrototypeOf(prototype))
 }
 
-/** Of any realm: the end of its chain, with a hidden method that no object made as data has. */
+/** An Object.prototype of any realm: the end of a chain, with a hidden method that no data object has. */
 function isObjectPrototype(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || getPrototypeOf(value) !== null) return false
   return getOwnPropertyDescriptor(value, 'hasOwnProperty')?.enumerable === false
@@ -295,9 +297,9 @@ function lossyView(value: unknown, key: string, room: number): View {
   if (typeof value === 'number') return Number.isFinite(value) ? value : null
   if (typeof value === 'bigint') return String(value)
   if (typeof value !== 'object') return undefined
-  // Before its toJSON: a Buffer's makes an array of numbers, which takes many times the buffer.
+  // Before its toJSON: a Buffer's returns an array of numbers, many times the buffer's size.
   if (types.isTypedArray(value) && 2 * value.length > room) return new Branch(value)
-  // An error's toJSON is passed over: HTTP clients put whole requests in there, with their credentials.
+  // An error's toJSON is ignored: HTTP clients put whole requests in there, with credentials.
   if (isError(value) || !hasToJson(value)) return contents(value, value)
   const shown = value.toJSON(key)
   return typeof shown === 'object' && shown !== null ? contents(value, shown) : lossyView(shown, key, room)
@@ -306,7 +308,7 @@ function lossyView(value: unknown, key: string, room: number): View {
 function contents(owner: object, value: object): View {
   if (types.isBoxedPrimitive(value)) return lossyView(value.valueOf(), '', Infinity)
   if (isError(value)) return new Branch(owner, errorFields(value))
-  // Not by the value's own iterator, which a subclass may have made endless.
+  // Not the value's own iterator, which may be endless in a subclass.
   if (types.isSet(value)) return new Branch(owner, [...Set.prototype.values.call(value)])
   if (!types.isMap(value)) return new Branch(owner, value)
   const entries: [unknown, unknown][] = [...Map.prototype.entries.call(value)]
@@ -316,7 +318,7 @@ function contents(owner: object, value: object): View {
 
 function errorFields(error: Error): object {
   const { name, message, code } = describeError(error)
-  // A getter in its turn, so that one that throws is caught by the writer.
+  // Getters run one by one, so that the writer catches one that throws.
   const cause = { get: () => error.cause, enumerable: true }
   return Object.defineProperty({ name, message, code: code ?? undefined }, 'cause', cause)
 }

@@ -1,12 +1,12 @@
 /**
- * JSON without surprises. `encodeStrict` gives text from which JSON.parse gives back an equal value, or says which part
+ * JSON without surprises. `encodeStrict` returns text that JSON.parse turns into an equal value, or reports which part
  * of the value cannot be kept and what to pass instead. `encodeLossy` shows what can be shown of any value and never
- * throws. Neither recurses as deep as the value is, and neither builds text far beyond its limit of bytes.
+ * throws. Neither recurses to the full depth of the value, and neither builds text far beyond its limit of bytes.
  *
- * Both begin with `quick`: a cheap walk that vouches for nearly every value, then one JSON.stringify. A writer of our
- * own in one pass was rejected: hardly faster for a small payload, and twice as slow for long arrays. What the
- * walk does not vouch for goes to the writer beside this file, which is exact, iterative and slower. The price of reading twice: a getter
- * that answers differently each time is stored as JSON.stringify sees it, though never with a NUL.
+ * Both begin with `quick`: a cheap walk that accepts nearly every value, then one JSON.stringify. A writer of our own
+ * in one pass was rejected: hardly faster for a small payload, and twice as slow for long arrays. Values that the walk
+ * does not accept go to json-writer.ts, which is exact, iterative and slower. The price of reading twice: a getter that
+ * returns a different value each time is stored as JSON.stringify sees it, though never with a NUL.
  */
 import {
   hasToJson,
@@ -23,8 +23,8 @@ import {
 export { JsonRejected, type JsonLimits, type JsonText }
 
 /**
- * The value as JSON text from which JSON.parse gives back an equal value; throws JsonRejected for everything that JSON
- * would lose or change. An undefined property is dropped, as JSON does; -0 equals 0.
+ * The value as JSON text that JSON.parse turns into an equal value; throws JsonRejected for everything that JSON would
+ * lose or change. An undefined property is dropped, as JSON does; -0 equals 0.
  */
 export function encodeStrict(value: unknown, limits: JsonLimits): string {
   const json = quick(value, limits)
@@ -54,12 +54,12 @@ export function encodeLossy(value: unknown, limits: JsonLimits): JsonText {
   }
 }
 
-/** Also the depth at which a cycle is noticed, so it is low: what stands beside the cycle is walked that often. */
+/** Also the depth at which a cycle is noticed, so it is low: the cycle's siblings are walked that often. */
 const QUICK_DEPTH = 32
 
 const { getPrototypeOf, getOwnPropertySymbols, keys: enumerableKeys } = Object
 
-/** The text, where it is certain that nothing is lost; undefined says nothing about the value. */
+/** The text, if it is certain that nothing is lost; undefined says nothing about the value. */
 function quick(value: unknown, limits: JsonLimits): string | undefined {
   try {
     if (roomAfter(value, limits.maxBytes, Math.min(limits.maxDepth, QUICK_DEPTH)) < 0) return undefined
@@ -72,7 +72,7 @@ function quick(value: unknown, limits: JsonLimits): string | undefined {
   }
 }
 
-/** What is left of `room` bytes after the value, by its least size; negative where it does not fit or is not plain. */
+/** Bytes of `room` left after the value, by its minimum size; negative if it does not fit or is not plain. */
 function roomAfter(value: unknown, room: number, depth: number): number {
   if (typeof value === 'string') return room - value.length - 2
   if (typeof value === 'number') return Number.isFinite(value) ? room - 1 : -1
@@ -85,7 +85,7 @@ function roomAfterArray(array: readonly unknown[], room: number, depth: number):
   const { length } = array
   let left = room - 2 * length - 1
   if (left < 0 || getPrototypeOf(array) !== Array.prototype || hasToJson(array)) return -1
-  // As many keys as elements: nothing besides them, or a hole, which the loop finds.
+  // As many keys as elements: no extra property, or a hole, which the loop finds.
   if (getOwnPropertySymbols(array).length !== 0 || enumerableKeys(array).length !== length) return -1
   for (let index = 0; index < length; index++) {
     left = roomAfter(array[index], left + 1, depth - 1)
@@ -99,8 +99,8 @@ function roomAfterObject(object: object, room: number, depth: number): number {
   if (prototype !== Object.prototype && (prototype !== null || isRawJson(object))) return -1
   if (hasToJson(object) || getOwnPropertySymbols(object).length !== 0) return -1
   let left = room - 2
-  // for…in costs a third of Object.keys. Where Object.prototype was extended it also sees what is inherited, and at
-  // worst sends a good value to the writer.
+  // for…in costs a third of Object.keys. If Object.prototype was extended, it also sees inherited keys, and at worst
+  // sends a valid value to the writer.
   for (const key in object) {
     if (key === '__proto__') return -1
     const child = (object as Record<string, unknown>)[key]

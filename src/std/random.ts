@@ -8,7 +8,7 @@ export interface Random {
   uint32(): number
 }
 
-// Filling a pool once costs 1/40 of asking the system for each number.
+// Filling a pool costs 1/40 of asking the system for each number.
 const pool = new Uint32Array(1024)
 let used = pool.length
 

@@ -28,7 +28,7 @@ export class SortedList<T> {
   add(item: T): void {
     this.#size++
     const last = this.#chunks.at(-1)
-    // The common case by far: it ranks after everything that waits.
+    // By far the most common case: it ranks after all others.
     if (last === undefined || this.#compare(last[last.length - 1] as T, item) < 0) {
       if (last === undefined || last.length >= CHUNK) this.#chunks.push([item])
       else last.push(item)
@@ -40,7 +40,7 @@ export class SortedList<T> {
     if (chunk.length > CHUNK) this.#chunks.splice(at + 1, 0, chunk.splice(CHUNK / 2))
   }
 
-  /** Removes the item that compares equal; false where there is none. */
+  /** Removes the item that compares equal; false if there is none. */
   delete(item: T): boolean {
     if (this.#size === 0) return false
     const at = this.#chunkFor(item)
@@ -59,7 +59,7 @@ export class SortedList<T> {
     const chunk = this.#chunks[0]
     if (chunk === undefined) return undefined
     const item = chunk[this.#taken]
-    // Not kept alive by the list until its whole chunk is used up.
+    // Lets the item be collected before its whole chunk is used up.
     chunk[this.#taken++] = undefined as T
     this.#size--
     if (this.#taken === chunk.length) {
@@ -100,7 +100,7 @@ export class SortedList<T> {
     return low
   }
 
-  /** The chunk without what was taken from its front. */
+  /** The chunk without the items taken from its front. */
   #settledChunk(at: number): T[] {
     const chunk = this.#chunks[at] as T[]
     if (at === 0 && this.#taken > 0) {

@@ -1,13 +1,13 @@
 /**
- * Text that every store can hold, out of whatever was thrown or logged. PostgreSQL refuses NUL and lone surrogates, and
- * a failure path that throws on an error's own text leaves its job failing for ever; so nothing here throws.
+ * Turns anything thrown or logged into text that every store can hold. PostgreSQL refuses NUL and lone surrogates, and
+ * a failure path that throws on an error's text would leave its job failing forever; so nothing here throws.
  */
 import { inspect, types } from 'node:util'
 
 const NAME_CHARS = 200
 const MESSAGE_CHARS = 4_000
 const STACK_CHARS = 8_000
-/** With causes, the error's own part is cut first: a message of a megabyte must not hide what caused it. */
+/** With causes, the error's own part is cut first: a message of a megabyte must not hide its cause. */
 const OWN_STACK_CHARS = 4_000
 const RELATED_STACK_CHARS = 1_500
 const RELATED_MESSAGE_CHARS = 500
@@ -26,14 +26,14 @@ const BRIEF = {
 }
 
 /**
- * A text that every store can hold: no NUL, no lone surrogates, at most `maxChars` (cut ends with '…', never in the
+ * Text that every store can hold: no NUL, no lone surrogates, at most `maxChars` (cut ends with '…', never in the
  * middle of a surrogate pair). Never throws, whatever it is given.
  */
 export function cleanText(value: unknown, maxChars: number): string {
   return cut(toText(value), maxChars).replaceAll('\0', '\uFFFD').replace(LONE_SURROGATES, '\uFFFD')
 }
 
-/** What keeps a text out of a store, in words; undefined for most texts. */
+/** The reason why a store cannot hold the text; undefined for most texts. */
 export function findFlaw(text: string): string | undefined {
   if (text.includes('\0')) return 'a NUL character'
   return /\p{Surrogate}/u.test(text) ? 'a lone surrogate' : undefined
@@ -54,7 +54,7 @@ function toText(value: unknown): string {
   return ownText(value) ?? attempt(() => inspect(value, BRIEF)) ?? UNREADABLE
 }
 
-/** What the value says by its own toString, where that says anything: not "[object Object]", not a function's source. */
+/** The value's own toString, if it is informative: not "[object Object]", not a function's source. */
 function ownText(value: unknown): string | undefined {
   return attempt(() => {
     if (typeof value === 'function' || Array.isArray(value)) return undefined
@@ -84,16 +84,16 @@ export interface ErrorDescription {
 }
 
 /**
- * What any thrown value says about itself, cleaned: for thrown strings, numbers, undefined, objects without a
- * prototype, objects whose toString or message getter throws, Errors with causes (a chain of at most 5, cycles cut)
- * and AggregateErrors (the first 5). `stack` includes the causes. Never throws.
+ * Description of any thrown value, cleaned: for thrown strings, numbers, undefined, objects without a prototype,
+ * objects whose toString or message getter throws, Errors with causes (a chain of at most 5, cycles cut) and
+ * AggregateErrors (the first 5). `stack` includes the causes. Never throws.
  */
 export function describeError(thrown: unknown): ErrorDescription {
   try {
     const { name, message } = headOf(thrown, MESSAGE_CHARS)
     return { name, message: withMembers(thrown, message), code: codeOf(thrown), stack: stackOf(thrown) }
   } catch {
-    // Every read above is guarded; what is left is a stack that was about to overflow when we were called.
+    // Every read above is guarded; this can only be a stack that was about to overflow when we were called.
     return { name: 'Error', message: UNREADABLE, code: null, stack: null }
   }
 }
@@ -127,7 +127,7 @@ function headOf(thrown: unknown, maxChars: number): Head {
   }
 }
 
-/** A bare "undefined" or an empty line in a dashboard tells nobody that this is the value that was thrown. */
+/** A bare "undefined" or an empty line in a dashboard does not show that it is the thrown value. */
 function primitiveText(thrown: unknown): string {
   if (typeof thrown === 'string') return thrown === '' ? 'an empty string was thrown' : thrown
   return `${String(thrown)} was thrown`
@@ -138,7 +138,7 @@ function codeOf(thrown: unknown): string | null {
   return typeof code === 'string' || typeof code === 'number' ? cleanText(code, NAME_CHARS) : null
 }
 
-/** The members stand in the message: Node's own AggregateError for a refused connection has an empty one. */
+/** Put the members into the message: Node's AggregateError for a refused connection has an empty one. */
 function withMembers(thrown: unknown, message: string): string {
   const { total, first } = membersOf(thrown)
   if (first.length === 0) return message

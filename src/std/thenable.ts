@@ -1,4 +1,4 @@
-/** Whether there is something to wait for: awaits are not free. */
+/** Whether the value must be awaited: awaits are not free. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }

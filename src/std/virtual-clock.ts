@@ -1,7 +1,7 @@
 /**
- * A clock that stands still until told to move. Timers fire in order of their due time (ties: in the order they were
- * set), and after each one all promise work that it set off is let run before the next fires, so a test that advances
- * an hour sees exactly what an hour would have brought.
+ * A clock that stands still until it is advanced. Timers fire in order of their due time (ties: in the order they were
+ * set), and all promise work that a timer starts runs before the next fires, so a test that advances an hour sees
+ * exactly what would happen in an hour.
  */
 import type { Clock } from './clock.ts'
 import { SortedList } from './sorted-list.ts'
@@ -37,12 +37,12 @@ export class VirtualClock implements Clock {
     return () => void this.#timers.delete(timer)
   }
 
-  /** When the next timer is due, or undefined where nothing waits. */
+  /** When the next timer is due, or undefined if there is none. */
   nextDueMs(): number | undefined {
     return this.#timers.first()?.dueMs
   }
 
-  /** Moves the time on, firing what falls due on the way. */
+  /** Advances the time, firing due timers on the way. */
   async advance(ms: number): Promise<void> {
     const targetMs = this.#nowMs + ms
     await letPromisesRun()
@@ -54,7 +54,7 @@ export class VirtualClock implements Clock {
     this.#nowMs = targetMs
   }
 
-  /** Moves the time on, timer by timer, until `done` holds; false if nothing is left that could make it true. */
+  /** Advances the time, timer by timer, until `done` holds; false if no timer is left. */
   async advanceUntil(done: () => boolean, limitMs = 24 * 3_600_000): Promise<boolean> {
     const limit = this.#nowMs + limitMs
     await letPromisesRun()

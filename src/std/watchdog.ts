@@ -1,4 +1,4 @@
-/** Calls `fn` after `ms`, unless the process has ended by itself before: this timer keeps nothing alive. */
+/** Calls `fn` after `ms`, unless the process has exited: this timer does not keep it alive. */
 export function watchdog(ms: number, fn: () => void): void {
   setTimeout(fn, ms).unref()
 }

@@ -23,7 +23,7 @@ export function countOutcomes(outcomes: Iterable<ChangeOutcome>): ChangeCounts {
   return counts
 }
 
-/** Number of jobs that were changed, and of those that matched and were left as they are. */
+/** Number of changed jobs, and of those that matched but were left unchanged. */
 export function totalsOf(counts: ChangeCounts): { readonly changed: number; readonly skipped: number } {
   let [changed, skipped] = [0, 0]
   for (const [outcome, count] of Object.entries(counts) as [ChangeOutcome, number][])
@@ -32,7 +32,7 @@ export function totalsOf(counts: ChangeCounts): { readonly changed: number; read
   return { changed, skipped }
 }
 
-/** Changes one job: what became of it, or `missing`. */
+/** Changes one job; returns its outcome, or `missing`. */
 export async function changeOne(
   { admin }: Pick<Store, 'admin'>,
   id: JobId,

@@ -1,4 +1,6 @@
-/** Checks the shape of a store that was passed in, so that what is missing is named at once and not at its first use. */
+/**
+ * Checks the shape of a store that was passed in, so that a missing part is reported at once and not at its first use.
+ */
 import { HoldfastError } from '../errors.ts'
 import { isThenable } from '../std/thenable.ts'
 import type { Store } from './store.ts'

@@ -1,4 +1,4 @@
-/** The facets of a store, beside its core in `store.ts`. The same promises hold for them. */
+/** The facets of a store; its core is in `store.ts`. The same guarantees apply. */
 import type { AttemptError, FailureKind } from '../job/failure.ts'
 import type { JobId, Token, WorkerId } from '../job/ids.ts'
 import type { Due, JobRecord, NewJob } from '../job/record.ts'
@@ -12,13 +12,13 @@ export interface Upkeep {
   /** Moves at most `limit` due jobs from scheduled to ready. Answers when the next one is due. */
   promote(limit: number): Promise<{ readonly promoted: number; readonly nextInMs: number | null }>
   /**
-   * Takes back leases of workers that are expired or missing, about `limit` jobs a call. A job that may have been running
-   * (see "Starts" in `store.ts`) waits out its crash delay as a suspect, or is dead if it has lost more workers than
-   * `maxCrashes`; a record of the attempt is kept, from its claim to now. Any other job is released: ready in its old
-   * place, its attempt handed back, no crash counted, no record. A worker is listed once the last of its leases is taken.
+   * Takes back leases of workers that are expired or missing, about `limit` jobs per call. A job that may have been
+   * running (see "Starts" in `store.ts`) waits out its crash delay as a suspect, or is dead if it has lost more workers
+   * than `maxCrashes`; a record of the attempt is kept, from its claim to now. Any other job is released: ready in its
+   * old place, no attempt used, no crash counted, no record. A worker is listed once the last of its leases is taken.
    */
   rescue(limit: number): Promise<RescueAnswer>
-  /** Deletes finished jobs beyond the retention, at most `limit` a call, and old flush ids. */
+  /** Deletes finished jobs beyond the retention, at most `limit` per call, and old flush ids. */
   prune(retention: Retention, limit: number): Promise<{ readonly pruned: number }>
   /**
    * Makes the candidate the leader until `ttlMs` from now, unless another one leads. With 0, a leader steps down at once.
@@ -56,15 +56,15 @@ export interface Retention {
 // ── transactions ─────────────────────────────────────────────────────────────
 
 /**
- * A store has this facet if callers can enqueue in their own transactions on its data. `Flush.tx` is then a handle of the
- * caller's library, with a transaction open. The transaction stays the caller's: the store sets no deadline, retries
- * nothing, and lets the database's errors through as they are.
+ * A store has this facet if callers can enqueue in their own transactions on its data. `Flush.tx` is then a handle of
+ * the caller's library, with a transaction open. The transaction stays the caller's: the store sets no deadline,
+ * retries nothing, and passes the database's errors on unchanged.
  */
 export interface Transactions {
   /**
-   * Exactly-once effects. Begins a transaction, runs `write` in it, settles the position with what `write` resolves to, and
-   * commits: all of it or nothing. Rejects with HF_LEASE_LOST if the position is not open under the token any more. `write`
-   * runs again if the database asks for that.
+   * Exactly-once effects. Begins a transaction, runs `write` in it, settles the position with the value that `write`
+   * resolves to, and commits: all or nothing. Rejects with HF_LEASE_LOST if the position is not open under the token
+   * any more. `write` runs again if the database asks for that.
    */
   commit(request: CommitRequest, write: (tx: unknown) => Promise<CompletedSettlement>): Promise<void>
   /**
@@ -96,9 +96,9 @@ export interface Schedules {
   /** All schedules, and the store's time, from which ticks are computed. */
   list(): Promise<ScheduleList>
   /**
-   * Fires a tick if it is later than the last one: enqueues its job and moves the schedule on, in one step. So of several
-   * callers, one fires it. If another job holds the job's unique key, the job is a duplicate, as in any enqueue, and the
-   * tick has fired.
+   * Fires a tick if it is later than the last one: enqueues its job and advances the schedule, in one step. So of
+   * several callers, one fires it. If another job holds the job's unique key, the job is a duplicate, as in any
+   * enqueue, and the tick has fired.
    *
    * If the last tick lies in the store's future, its clock has been set back since. That tick does not fire again, but
    * earlier ones do: otherwise the schedule would be silent until then.
@@ -151,7 +151,7 @@ export interface Note {
 /** Maximum number of jobs that one call of `list`, `change` or `deadGroups` examines. A store may stop sooner. */
 export const MAX_SCAN = 200_000
 
-/** What calls that go through jobs have in common. */
+/** Fields shared by calls that scan jobs. */
 export interface Page {
   /**
    * Where the next call continues; null at the end. A page may be short, or empty, and still have a `next`: the store then
@@ -228,11 +228,11 @@ export interface QueueStatus {
 }
 
 /**
- * - `cancel`: a waiting job never runs; the worker of a running job is told, and the first reason stays.
+ * - `cancel`: a waiting job never runs; the worker of a running job is notified, and the first reason stays.
  * - `replay`: a dead job is ready with all its attempts again, with another payload if one is given, and takes its unique
  *   key again.
  * - `discard`: a final job is deleted.
- * - `edit`: changes a waiting job. What is not given stays, and so do its attempts and its unique key.
+ * - `edit`: changes a waiting job. Missing fields stay, and so do its attempts and its unique key.
  */
 export type JobChange =
   | { readonly type: 'cancel'; readonly reason: string | null }
@@ -247,10 +247,10 @@ export interface JobEdit {
 }
 
 /**
- * What a change did to a job.
+ * The outcome of a change for a job.
  * - Changed: `cancelled`, `replayed`, `discarded`, `edited`. `requested`: the cancel of a running job. It may still start until
  *   `START_WITHIN_MS` from now (later if its worker is slow, see "Starts" in `store.ts`), unless the worker settles it or
- *   reports the cancel as heard before that. `heard`: the worker has reported it; the handler is running, its signal has fired.
+ *   reports the cancel as heard before that. `heard`: the worker has reported it; the handler is running, its signal has aborted.
  * - Left as it is: `running` (an edit), `final` (a cancel or an edit), `not_dead` or `key_held` by another job (a replay),
  *   `not_final` (a discard).
  */

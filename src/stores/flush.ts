@@ -18,7 +18,7 @@ export interface Flush {
 }
 
 export interface EnqueueAnswer {
-  /** The job that now stands for the enqueue: the new one, or the holder of its unique key. */
+  /** The resulting job: the new one, or the holder of its unique key. */
   readonly id: JobId
   readonly outcome: 'inserted' | 'duplicate' | 'replaced' | 'rescheduled'
 }

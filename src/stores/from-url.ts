@@ -1,4 +1,4 @@
-/** Makes the store that the options name. */
+/** Creates the store that the options name. */
 import { fileURLToPath } from 'node:url'
 import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../std/clock.ts'

@@ -1,4 +1,6 @@
-/** `holdfast/store`: the contract, and what helps to implement it. `holdfast/store/conformance` tests an implementation. */
+/**
+ * `holdfast/store`: the contract, and helpers to implement it. `holdfast/store/conformance` tests an implementation.
+ */
 export { HoldfastError, type ErrorCode } from '../errors.ts'
 export { crashOutcome, crashRecord, mayHaveRun, type Crashed, type CrashOutcome } from '../job/crash.ts'
 export type { AttemptError, FailureKind } from '../job/failure.ts'

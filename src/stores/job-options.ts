@@ -1,4 +1,4 @@
-/** What few jobs have, apart from the rest: stores that pack jobs keep only what is not empty. */
+/** Options that few jobs have, separate from the rest: stores that pack jobs keep only non-empty ones. */
 import type { Envelope } from '../job/record.ts'
 
 interface JobOptions {
@@ -7,7 +7,7 @@ interface JobOptions {
   readonly envelope: Envelope
 }
 
-/** As JSON holds it; what is missing is empty. */
+/** As in the JSON; missing fields are empty. */
 export interface PackedOptions {
   readonly group?: string
   readonly limits?: readonly string[]
@@ -17,7 +17,7 @@ export interface PackedOptions {
 const NO_ENVELOPE: Envelope = { correlationId: null, tags: [], metadata: {}, retry: null, timeoutMs: null }
 const NO_OPTIONS: JobOptions = { group: null, limits: [], envelope: NO_ENVELOPE }
 
-/** Null where all of it is empty. */
+/** Null if all of them are empty. */
 export function packOptions({ group, limits, envelope }: JobOptions): PackedOptions | null {
   const packed = packEnvelope(envelope)
   if (group === null && limits.length === 0 && packed === null) return null

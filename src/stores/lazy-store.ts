@@ -1,11 +1,11 @@
 /**
  * A store named by a URL. Its code is loaded when it is opened, so that a worker does not keep the code of three other
- * stores in memory (5 MB). Nothing but `transactions` is asked of a store before that.
+ * stores in memory (5 MB). Only `transactions` is read from a store before that.
  */
 import { HoldfastError } from '../errors.ts'
 import type { Store, Transactions } from './store.ts'
 
-/** What is known of a store before its code is there. */
+/** The properties of a store known before its code is loaded. */
 export interface LazyStoreParts {
   readonly kind: string
   readonly load: () => Promise<Store>

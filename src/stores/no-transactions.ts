@@ -1,4 +1,4 @@
-/** For stores without transactions: a flush must not be written outside of the transaction that its caller names. */
+/** For stores without transactions: a flush must not be written outside its caller's transaction. */
 import { HoldfastError } from '../errors.ts'
 import type { Flush } from './flush.ts'
 

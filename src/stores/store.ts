@@ -47,8 +47,8 @@ export interface Store {
 
   // ── core ───────────────────────────────────────────────────────────────────
   /**
-   * Writes all jobs or none, once per flush id. A repeat gets the answer of the first try, whatever has become of the jobs since.
-   * Flush ids are remembered for `FLUSH_MEMORY_MS` at least.
+   * Writes all jobs or none, once per flush id. A repeat gets the answer of the first try, whatever has happened to the
+   * jobs since. Flush ids are remembered for at least `FLUSH_MEMORY_MS`.
    */
   enqueue(flush: Flush): Promise<readonly EnqueueAnswer[]>
   /**
@@ -61,12 +61,12 @@ export interface Store {
   retire(worker: WorkerId): Promise<void>
   /** Keeps reports, then settles, then claims, in one step. Any part may be empty. Settles are answered even if `alive` is false. */
   cycle(request: CycleRequest): Promise<CycleAnswer>
-  /** Renews a worker's lease and answers what it should know. Does nothing for a worker that was rescued. */
+  /** Renews a worker's lease and returns the state that it needs. Does nothing for a worker that was rescued. */
   heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer>
   /**
-   * Renews this lease from outside of the event loop, so that a handler that blocks the loop does not lose its jobs. Begins at
-   * once and never throws; null if it can't. Heartbeats go on as before, so a failure here costs nothing else. Missing if the
-   * store's leases outlast a blocked loop anyway.
+   * Renews this lease from outside the event loop, so that a handler that blocks the loop does not lose its jobs.
+   * Begins at once and never throws; null if it can't. Heartbeats continue as before, so a failure here has no other
+   * effect. Missing if the store's leases outlast a blocked loop anyway.
    */
   keepAlive?(worker: WorkerId, leaseMs: number): Pulse | null
   /** Best effort: hints may be late, repeated or lost, so listeners also poll. Resolves to a function that unsubscribes. */
@@ -88,7 +88,7 @@ export const LONGEST_START_MS = 10_000
 export const SLOW_WORKER = 'slow-worker'
 /** How long a store remembers a flush id: far longer than any client keeps repeating one. */
 export const FLUSH_MEMORY_MS = 600_000
-/** A request that has not reached the store this long after its caller gave up never will. */
+/** A request that has not reached the store this long after its caller gave up will never reach it. */
 export const LATEST_ARRIVAL_MS = 600_000
 /** Maximum number of log lines kept per job: the newest. */
 export const MAX_LOG_LINES = 100
@@ -103,7 +103,7 @@ export interface CycleRequest {
   readonly reports?: readonly Report[]
 }
 
-/** One position of a lease, and what became of its job. */
+/** One position of a lease, and the settlement of its job. */
 export interface SettleRequest {
   readonly token: Token
   readonly position: number
@@ -119,15 +119,17 @@ export interface SettleRequest {
   readonly record?: AttemptRecord | null
   /** Maximum number of records that the job keeps, including this one: the newest. @default MAX_ATTEMPT_RECORDS */
   readonly keepRecords?: number
-  /** For `release` and `confirm`: the job as it was claimed, so that a store knows where to look for it if it comes back. */
+  /**
+   * For `release` and `confirm`: the job as it was claimed, so that a store knows its place if it becomes ready again.
+   */
   readonly job?: ClaimedJob
 }
 
 /**
- * `written`: by this call. `already`: an earlier or crossing call settled this position; nothing was changed. `lost`: the lease
- * is not this worker's any more; nothing was changed. The answer for a lease that was settled to its end is `already`, for
- * `FLUSH_MEMORY_MS` at least; for a revoked lease it is `lost` for ever (or `already` for positions settled before that). A store
- * that can't tell after a crash of its server answers `lost`.
+ * `written`: by this call. `already`: an earlier or concurrent call settled this position; nothing was changed. `lost`:
+ * the lease is no longer this worker's; nothing was changed. The answer for a fully settled lease is `already`, for at
+ * least `FLUSH_MEMORY_MS`; for a revoked lease it is always `lost` (or `already` for positions settled before that). A
+ * store that can't tell after a crash of its server answers `lost`.
  *
  * If the job's cancel was requested, a settlement after which it would come back (see `comesBack`) writes cancelled instead.
  *
@@ -139,7 +141,7 @@ export interface ClaimRequest {
   readonly queue: string
   /** Includes the suspect. */
   readonly limit: number
-  /** Whether one suspect (a job that lost workers before) may be claimed too. It comes in a lease of its own. */
+  /** Whether one suspect (a job that lost workers before) may be claimed too. It comes in its own lease. */
   readonly suspects: boolean
 }
 
@@ -162,11 +164,11 @@ export interface CycleAnswer {
 
 export interface HeartbeatRequest {
   readonly worker: WorkerId
-  /** Leases of this worker whose claim answer never reached it: released, with attempts handed back. */
+  /** Leases of this worker whose claim answer never reached it: released, without using an attempt. */
   readonly strangers: readonly Token[]
   /**
-   * Cancels that took effect here: the handler is running and its signal has fired. The store doesn't report them again,
-   * and further cancels are answered with `heard`. A job that was not started is settled instead.
+   * Cancels that took effect here: the handler is running and its signal has aborted. The store doesn't report them
+   * again, and further cancels are answered with `heard`. A job that was not started is settled instead.
    */
   readonly heard?: readonly LeasePosition[]
   /** Replaces the number given to `register`, from this call on. Unchanged if missing. */
@@ -197,7 +199,7 @@ export interface CancelNotice extends LeasePosition {
   readonly reason: string | null
 }
 
-/** Renews one lease from outside of the event loop, while the loop is expected to come back. */
+/** Renews one lease from outside the event loop, while the loop is expected to recover. */
 export interface Pulse {
   /**
    * When the newest answered renewal was sent, by the monotonic clock of this process; -Infinity before the first. The lease
@@ -206,7 +208,7 @@ export interface Pulse {
   readonly sentMs: number
   /** False once the store has answered that the worker is gone. */
   readonly alive: boolean
-  /** Says that the event loop turns. Call it several times a lease. */
+  /** Reports that the event loop is turning. Call it several times per lease. */
   turned(): void
   /** How long the loop may be blocked before renewals stop; 0 stops them now. @default one lease */
   setPatience(ms: number): void
@@ -218,24 +220,24 @@ export interface Pulse {
 }
 
 /**
- * Progress and log lines of a running job. They stay with the job, whatever it is settled as, unless it is forgotten. A
- * report is ignored if its position is not open under the worker's token. The newest MAX_LOG_LINES lines are kept.
+ * Progress and log lines of a running job. They stay with the job however it is settled, unless it is deleted. A report
+ * is ignored if its position is not open under the worker's token. The newest MAX_LOG_LINES lines are kept.
  */
 export interface Report {
   readonly token: Token
   readonly position: number
   /** Null leaves the progress as it is. */
   readonly progress: Progress | null
-  /** Appended to the lines that are there. */
+  /** Appended to the existing lines. */
   readonly log: readonly JobLogLine[]
 }
 
 export type WakeUp =
   /** A queue has claimable jobs that it may not have had before. */
   | { readonly type: 'ready'; readonly queue: string }
-  /** A job falls due this soon. */
+  /** A job is due this soon. */
   | { readonly type: 'due'; readonly inMs: number }
-  /** A cancel was requested for a running job of this worker; a heartbeat tells which. */
+  /** A cancel was requested for a running job of this worker; a heartbeat returns which. */
   | { readonly type: 'cancel'; readonly worker: WorkerId }
-  /** A queue was paused: workers give back claimed jobs that have not started. */
+  /** A queue was paused: workers release claimed jobs that have not started. */
   | { readonly type: 'paused'; readonly queue: string }

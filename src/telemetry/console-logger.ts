@@ -1,6 +1,6 @@
 /**
- * The logger that is used where none is given: tidy lines for a terminal, pino's JSON lines for anything else. Written
- * here because pino brings ten packages along for what a page of code does; anybody who has pino passes theirs.
+ * The default logger: tidy lines for a terminal, pino's JSON lines otherwise. Written here because pino brings ten
+ * packages for a page of code; users who have pino pass their own.
  */
 import { encodeLossy } from '../std/json.ts'
 import { describeError, isError } from '../std/text.ts'
@@ -43,16 +43,16 @@ function jsonLine({ clock }: ConsoleLoggerOptions, level: LogLevel, fields: obje
   return json ?? JSON.stringify({ ...head, msg: message.slice(0, 1_000) })
 }
 
-/** A copy, with the error as pino shows one. */
+/** A copy, with the error serialised as pino does. */
 function readable(fields: object): Record<string, unknown> {
   try {
     const copy: Record<string, unknown> = { ...fields }
     if (isError(copy['err'])) copy['err'] = shownError(copy['err'])
-    // Here it would speak for the whole line.
+    // A toJSON here would replace the whole line.
     if (typeof copy['toJSON'] === 'function') delete copy['toJSON']
     return copy
   } catch {
-    // A getter that throws; the codec can read around it.
+    // A getter threw; the codec can read around it.
     return { fields }
   }
 }
@@ -75,12 +75,12 @@ function tidyLine(
   return `${paint('90', time)} ${paint(COLOUR[level], MARK[level])} ${oneLine(message)}${about === '' ? '' : paint('90', `  ${about}`)}`
 }
 
-/** Without line breaks and escapes: messages quote what others wrote, and a line must not pass for two. */
+/** Removes line breaks and escapes: messages quote foreign text, and one entry must not look like two lines. */
 function oneLine(text: string): string {
   return text.replaceAll(/\p{Cc}+\s*/gu, ' ').trimEnd()
 }
 
-/** The random end of an id tells two apart; its beginning is only the time. */
+/** Show the random end of an id: its beginning is only the time. */
 function short(label: string, id: unknown): string {
   return typeof id === 'string' ? `${label} …${id.slice(-6)}` : ''
 }

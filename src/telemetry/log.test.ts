@@ -33,7 +33,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   'job.failed': [
     [
       { ...failure, final: false, retryInMs: 2_000 },
-      ['warn', 'mail failed, attempt 2 of 4 (transient), again in 2s: connection reset'],
+      ['warn', 'mail failed, attempt 2 of 4 (transient), retry in 2s: connection reset'],
     ],
     [
       { ...failure, kind: 'permanent', final: true, retryInMs: null },
@@ -47,12 +47,12 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
       ['info', 'mail parked for 30s: Stripe is down.'],
     ],
   ],
-  'job.released': [[end, ['debug', 'mail given back']]],
+  'job.released': [[end, ['debug', 'mail released']]],
   'job.cancelled': [
     [{ ...end, reason: null }, ['info', 'mail cancelled']],
     [{ ...end, reason: 'by hand' }, ['info', 'mail cancelled: by hand']],
   ],
-  'commit.lost': [[end, ['error', 'mail had committed, but the store lost the commit; the job runs again']]],
+  'commit.lost': [[end, ['error', 'mail committed, but the store lost the commit; the job runs again']]],
   'job.lost': [[end, ['warn', 'mail was taken over by another worker; nothing was written']]],
   'job.progress': [
     [{ ...facts, done: 3, total: 10, note: null }, ['debug', 'mail at 3 of 10']],
@@ -62,10 +62,10 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
     (level) => [{ ...facts, level, message: 'hello', fields: { n: 1 } }, [level, 'hello']] as const,
   ),
   'job.stuck': [
-    [{ ...facts, why: 'timeout' }, ['error', 'mail goes on although it was told to end (timeout)']],
+    [{ ...facts, why: 'timeout' }, ['error', 'mail ignored its abort signal (timeout) and is still running']],
   ],
   'job.unhandled': [
-    [{ ...facts, error }, ['error', 'mail left a promise that was rejected later: connection reset']],
+    [{ ...facts, error }, ['error', 'mail left behind a promise that rejected: connection reset']],
   ],
   'job.rescued': [
     [
@@ -80,11 +80,11 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
     ],
   ],
   'worker.stopping': [[{ worker: 'w1', running: 2 }, ['info', 'worker stopping, 2 running']]],
-  'worker.stopped': [[{ worker: 'w1', released: 1 }, ['info', 'worker stopped, 1 given back']]],
-  'worker.reborn': [
+  'worker.stopped': [[{ worker: 'w1', released: 1 }, ['info', 'worker stopped, 1 released']]],
+  'worker.reregistered': [
     [
       { worker: 'w2', before: 'w1', abandoned: 3 },
-      ['warn', 'worker lost its lease and begins anew; 3 leases abandoned'],
+      ['warn', 'worker lost its lease and reregistered; 3 leases abandoned'],
     ],
   ],
   'worker.blocked': [
@@ -114,7 +114,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   'deadletters.grew': [
     [
       { queue: 'mail', grown: 3, dead: 17, overMs: 60_000 },
-      ['warn', '3 new dead letters in queue mail within 1m; 17 in all'],
+      ['warn', '3 new dead letters in queue mail within 1m; 17 in total'],
     ],
   ],
   'batch.resized': [
@@ -123,7 +123,7 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
       ['info', 'batches of mail take 120ms: 15 jobs at a time instead of 10'],
     ],
   ],
-  'worker.lost': [[{ worker: 'w9', jobs: 4 }, ['warn', 'worker w9 is dead; 4 of its jobs taken back']]],
+  'worker.lost': [[{ worker: 'w9', jobs: 4 }, ['warn', 'worker w9 was lost; 4 of its jobs rescued']]],
   'health.changed': [
     [
       {
@@ -140,14 +140,14 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
       ['warn', 'check disk is healthy again'],
     ],
   ],
-  'leader.elected': [[{ candidate: 'w1' }, ['debug', 'leads the upkeep']]],
-  'leader.lost': [[{ candidate: 'w1' }, ['debug', 'leads the upkeep no longer']]],
+  'leader.elected': [[{ candidate: 'w1' }, ['debug', 'elected leader of maintenance']]],
+  'leader.lost': [[{ candidate: 'w1' }, ['debug', 'lost the leadership of maintenance']]],
   'duty.failed': [[{ duty: 'prune', error }, ['warn', 'could not prune: connection reset']]],
   'store.down': [[{ doing: 'enqueue', error }, ['error', 'connection reset']]],
   'store.clock': [
     [
       { backMs: 3_600_000, scheduled: 12, schedules: 3 },
-      ['warn', 'store clock went back 1h; 12 scheduled jobs and 3 schedules are due later'],
+      ['warn', 'store clock moved back 1h; 12 scheduled jobs and 3 schedules are due later'],
     ],
   ],
   'store.unusable': [[{ doing: 'enqueue', error }, ['error', 'could not enqueue: connection reset']]],
@@ -157,12 +157,14 @@ const SAMPLES: { readonly [Name in keyof Events]: readonly (readonly [Events[Nam
   'schedule.fired': [[tick, ['debug', 'schedule nightly enqueued report']]],
   'schedule.late': [[tick, ['warn', 'schedule nightly fired 2.5s late']]],
   'schedule.skipped': [
-    [{ schedule: 'nightly', job: 'report', ticks: 1 }, ['warn', 'schedule nightly left out 1 tick']],
-    [{ schedule: 'nightly', job: 'report', ticks: 3 }, ['warn', 'schedule nightly left out 3 ticks']],
+    [{ schedule: 'nightly', job: 'report', ticks: 1 }, ['warn', 'schedule nightly skipped 1 tick']],
+    [{ schedule: 'nightly', job: 'report', ticks: 3 }, ['warn', 'schedule nightly skipped 3 ticks']],
   ],
   'schedule.paused': [[{ schedule: 'nightly' }, ['info', 'schedule nightly paused']]],
   'schedule.resumed': [[{ schedule: 'nightly' }, ['info', 'schedule nightly resumed']]],
-  'event.unheard': [[{ event: 'order.paid', id: '1' }, ['info', 'nobody subscribes to order.paid']]],
+  'event.unsubscribed': [
+    [{ event: 'order.paid', id: '1' }, ['info', 'order.paid published without a subscriber']],
+  ],
   'listener.failed': [
     [{ event: 'job.failed', error }, ['error', 'a listener of job.failed failed: connection reset']],
   ],

@@ -7,7 +7,7 @@ import { having } from '../job/options.ts'
 import type { LogLevel } from '../job/record.ts'
 import type { Emitter } from '../std/emitter.ts'
 
-/** What is called of a pino logger; anything that has these four serves. */
+/** The methods of a pino logger that are called; any object with these four works. */
 export interface PinoLike {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -42,8 +42,8 @@ function logOne<Name extends keyof Events>(
   const { level, text, outcome } = LOG_LINES[name]
   return events.on(name, (event) => {
     const at = typeof level === 'function' ? level(event) : level
-    // pino's own serialiser knows an error under `err`. Level and message have their own place in the line: a second
-    // `level` in it would win over the logger's own when it is parsed, as would the `event` that a listener failed at.
+    // pino serialises an error under `err`. Level and message have their own place in the line: a second `level` would
+    // override the logger's own when the line is parsed, and so would the `event` of a failed listener.
     const { error, level: _level, message: _message, event: of, ...fields } = event as Loggable<Events[Name]>
     const about = of === undefined ? { event: name } : { event: name, of }
     const hasError = error !== undefined && error !== null

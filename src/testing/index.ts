@@ -23,7 +23,7 @@ export { VirtualClock } from '../std/virtual-clock.ts'
 export type { RunResult } from './test-worker.ts'
 
 export interface TestQueueOptions {
-  /** What time it is at first. @default '2030-01-01T00:00:00Z' */
+  /** Initial time. @default '2030-01-01T00:00:00Z' */
   readonly start?: Instant
   /** Seeds all randomness, such as the jitter of retries. @default 1 */
   readonly seed?: number
@@ -33,8 +33,8 @@ export interface TestQueueOptions {
    */
   readonly deliver?: 'once' | 'twice'
   /**
-   * What a handler's `commit` writes through: a client on a database of your tests, or a double. The job's completion is
-   * not part of that transaction here. @default one that refuses every statement
+   * The client that a handler's `commit` gets: one on your test database, or a test double. The job's completion is not
+   * part of that transaction here. @default one that refuses every statement
    */
   readonly tx?: CommitTx
 }
@@ -68,11 +68,11 @@ export interface TestQueue extends AsyncDisposable {
   enqueued<In, Out, Q extends string>(job: Job<string, In, Out, Q>): Promise<readonly EnqueuedJob<In>[]>
   /** Moves the clock; runs no jobs. */
   advance(duration: Duration): Promise<void>
-  /** Puts the holdfast() back to where it was. */
+  /** Restores the holdfast(). */
   close(): Promise<void>
 }
 
-/** More than any test means to run: a job that enqueues itself again would run for ever. */
+/** More than any test intends to run: a job that enqueues itself would run forever. */
 const MAX_DRAINED = 50_000
 /** Of each final state. */
 const MAX_FINISHED = 100_000
@@ -93,7 +93,7 @@ export async function testQueue<Q extends string, Ctx>(
 ): Promise<TestQueue> {
   const given = readOptions(options, 'testQueue()', FIELDS)
   const hub = Hub.of(hf)
-  if (hub.working) throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a worker running already.')
+  if (hub.working) throw new HoldfastError('HF_TEST_KIT', 'This holdfast() already has a running worker.')
   if (hub.underTest)
     throw new HoldfastError('HF_TEST_KIT', 'This holdfast() has a test queue already: close() it first.')
   const { start = START_MS, seed = 1, deliver = 'once', tx = NO_DATABASE } = given
@@ -148,8 +148,8 @@ export async function testQueue<Q extends string, Ctx>(
 }
 
 /**
- * Code under test may enqueue in a transaction of its own, and commit in one of ours. Here that is at once, whatever
- * becomes of the transaction.
+ * Code under test may enqueue in its own transaction, and commit in one of ours. Here jobs are enqueued at once,
+ * whatever happens to the transaction.
  */
 function taking(state: MemoryState, tx: CommitTx): Store {
   const store = storeOn(state)
@@ -205,6 +205,6 @@ async function drain(
     }
   }
   throw new HoldfastError('HF_TEST_KIT', `drain() ran ${MAX_DRAINED} jobs and there are still more.`, {
-    hint: 'A job probably enqueues itself again: use run(), or drain({ until }) with a nearer time.',
+    hint: 'A job probably enqueues itself: use run(), or drain({ until }) with an earlier time.',
   })
 }

@@ -23,7 +23,7 @@ import { retryOfUnknownJobs, type PendingSettle } from '../worker/settling.ts'
 
 export type RunResult<Out> =
   | { readonly state: 'completed'; readonly result: Out }
-  /** A dead letter: no attempt is left, or none would help. */
+  /** A dead letter: no attempts are left, or none would help. */
   | { readonly state: 'dead'; readonly error: Error }
   | { readonly state: 'retrying'; readonly error: Error; readonly retryInMs: number }
   | { readonly state: 'snoozed'; readonly delayMs: number; readonly error: Error | null }
@@ -37,13 +37,13 @@ export class TestWorker implements LocalWorker {
   readonly #clock: VirtualClock
   readonly #deliver: 'once' | 'twice'
   readonly #attempts: Attempts
-  /** For each attempt that runs: what to call with its outcome. */
+  /** For each running attempt, the function to call with its outcome. */
   readonly #waiting = new Map<Attempt, (outcome: Outcome) => void>()
   readonly #deliveredOnce = new Set<JobId>()
   readonly #handing: HandingOver
   #worker: WorkerId
   #preparing = 0
-  /** Jobs whose cancel was asked for while they were claimed. */
+  /** Jobs whose cancel was requested while they were claimed. */
   readonly #cancels = new Map<string, string | null>()
   #leave: (() => void) | undefined
 
@@ -76,7 +76,7 @@ export class TestWorker implements LocalWorker {
   }
 
   async #register(): Promise<void> {
-    // Time jumps by years in tests, and nobody but this worker is there to rescue it.
+    // Tests advance by years, and no other process is there to rescue it.
     const registration = { worker: this.#worker, leaseMs: 100 * YEAR_MS, atOnce: undefined }
     await this.#core.store.worker.register(registration)
   }
@@ -86,7 +86,7 @@ export class TestWorker implements LocalWorker {
     this.#leave?.()
   }
 
-  /** This worker holds every job that is claimed in the test's world: it runs, or is about to. */
+  /** This worker holds every claimed job of the test: it is running or about to. */
   cancelled(id: string, reason: string | null): LocalCancel {
     this.#cancels.set(id, reason)
     for (const attempt of this.#attempts.running)
@@ -94,10 +94,10 @@ export class TestWorker implements LocalWorker {
     return 'running'
   }
 
-  /** Nothing waits here: each claim is for one run. */
+  /** There is no backlog: each claim is for one run. */
   paused(): void {}
 
-  /** One attempt at one job, or a batch of jobs, of the first queue that has any due. Empty if none has. */
+  /** One attempt at one job, or a batch of jobs, of the first queue with due jobs. Empty if there are none. */
   async runNext(): Promise<readonly RunResult<unknown>[]> {
     await this.#promote()
     for (const queue of this.#core.queues.names) {
@@ -107,7 +107,7 @@ export class TestWorker implements LocalWorker {
     return []
   }
 
-  /** A batch handler gets what its worker would gather, unless the first run of each job is to be lost. */
+  /** A batch handler gets the jobs that its worker would gather, unless the first run of each job is to be lost. */
   async #runWithCompany(lease: Lease): Promise<readonly RunResult<unknown>[]> {
     const name = lease.jobs[0]?.name
     const definition = this.#core.definition(name ?? '')
@@ -140,12 +140,12 @@ export class TestWorker implements LocalWorker {
     }
   }
 
-  /** Waits until every run that was asked for has reached its handler. The clock must not move before. */
+  /** Waits until every requested run has reached its handler. The clock must not move before. */
   async allStarted(): Promise<void> {
     while (this.#preparing > 0) await letPromisesRun()
   }
 
-  /** One attempt at this job. Jobs that stand before it in its queue are put back as they were. */
+  /** One attempt at this job. Jobs before it in its queue are put back unchanged. */
   async runById(id: JobId, onStart?: () => void): Promise<RunResult<unknown>> {
     const record = await this.#core.store.job(id)
     if (record === null) throw jobNotFound(id)
@@ -177,7 +177,7 @@ export class TestWorker implements LocalWorker {
     return (await this.#promote()).nextInMs
   }
 
-  /** What is due, ticks of schedules and new dead letters too. */
+  /** Everything that is due, including ticks of schedules and new dead letters. */
   async #promote(): Promise<{ nextInMs: number | null }> {
     await this.#handing.look()
     const tickInMs = (await fireSchedules(this.#core)) ?? Infinity

@@ -1,6 +1,6 @@
 /**
- * One attempt at one job, from claim to settlement. It ends exactly once: when its handler returns, when the worker gives
- * up on a handler that ignores its abort signal, or when its lease is lost; then nothing of it is ever written.
+ * One attempt at one job, from claim to settlement. It ends exactly once: when its handler returns, when the worker
+ * gives up on a handler that ignores its abort signal, or when its lease is lost; then nothing is ever written for it.
  */
 import type { ObservedAttempt } from '../core/instrumentation.ts'
 import { Aborted, type AbortWhy } from '../errors.ts'
@@ -15,12 +15,12 @@ import type { BatchGroup } from './batch-group.ts'
 import type { Batched } from './batched.ts'
 
 /**
- * waiting: claimed, not started · running · settled: its settlement is on its way to the store, though the handler may
+ * waiting: claimed, not started · running · settled: its settlement is being sent to the store, though the handler may
  * still be running · lost: its lease is gone
  */
 export type AttemptPhase = 'waiting' | 'running' | 'settled' | 'lost'
 
-/** Told of what an attempt leaves behind. */
+/** Receives what an attempt leaves behind. */
 export interface AttemptWatcher {
   /** A promise of the handler was rejected, unhandled, after the handler had returned. */
   lateRejection(attempt: Attempt, reason: unknown): void
@@ -44,10 +44,10 @@ export class Attempt implements ObservedAttempt, Batched {
   timeoutMs = 0
   /** When its timeout or its grace period ends; Infinity once that was acted on. */
   timeoutAtMs = Infinity
-  /** Why it was told to end; undefined if it was not. */
+  /** Why its signal was aborted; undefined if it was not. */
   abortedFor: AbortWhy | undefined
   cancelReason: string | null = null
-  /** The jobs that a batch handler gets together with this one; undefined for a plain job. */
+  /** The batch that this job is in; undefined for a plain job. */
   batch: BatchGroup | undefined
   batchCall: Batched['batchCall']
   /**
@@ -55,7 +55,7 @@ export class Attempt implements ObservedAttempt, Batched {
    * lease is no loss.
    */
   commits = false
-  /** Set once its handler has committed: the job is completed in the store, whatever comes after. */
+  /** Set once its handler has committed: the job is completed in the store, whatever happens afterwards. */
   committed: CompletedSettlement | undefined
   #abort: LazyAbort | undefined
   #unhandled: { readonly reason: unknown } | undefined
@@ -79,7 +79,7 @@ export class Attempt implements ObservedAttempt, Batched {
     this.askedMs = askedMs
   }
 
-  /** Made when somebody asks for it: most handlers never look at their signal. */
+  /** Created on first use: most handlers never use their signal. */
   get abort(): LazyAbort {
     this.#abort ??= new LazyAbort()
     return this.#abort
@@ -125,7 +125,7 @@ export class Attempt implements ObservedAttempt, Batched {
     this.timeoutMs = timeoutMs
   }
 
-  /** By the store's clock, as far as can be told: when it was claimed, plus the time that has passed here since. */
+  /** By the store's clock, approximately: when it was claimed, plus the time that has passed here since. */
   get startedAt(): number {
     return this.claimedAt + Math.max(0, (this.startedMs ?? this.receivedMs) - this.receivedMs)
   }
@@ -134,12 +134,12 @@ export class Attempt implements ObservedAttempt, Batched {
     return this.startedMs === undefined ? 0 : nowMs - this.startedMs
   }
 
-  /** The reason of a promise that was rejected, unhandled, while the handler ran. */
+  /** The reason of an unhandled rejection while the handler ran. */
   get unhandledRejection(): { readonly reason: unknown } | undefined {
     return this.#unhandled
   }
 
-  /** Tells the handler to end. The first reason stays. */
+  /** Aborts the handler's signal. The first reason wins. */
   stop(why: AbortWhy, message: string): void {
     if (this.abortedFor !== undefined) return
     this.abortedFor = why

@@ -1,6 +1,6 @@
 /**
- * The attempts that this process holds: timeouts, cancels, lost leases, handlers that ignore their abort signal, and what
- * is written of each attempt. The worker, the queue by hand and the test kit hold theirs here.
+ * The attempts that this process holds: timeouts, cancels, lost leases, handlers that ignore their abort signal, and
+ * what is written of each attempt. The worker, the manual queue and the test kit hold theirs here.
  */
 import type { Core } from '../core/core.ts'
 import type { AbortWhy } from '../errors.ts'

@@ -1,5 +1,5 @@
 /**
- * What a worker has claimed and not started: plain jobs in line, and jobs of batch handlers, which are gathered by name.
+ * Jobs that a worker has claimed and not started: plain jobs in a queue, and jobs of batch handlers, gathered by name.
  */
 import type { JobDefinition } from '../job/definition.ts'
 import type { Attempt } from './attempt.ts'
@@ -30,7 +30,7 @@ export class Backlog {
     }
   }
 
-  /** Adds what a claim has brought from a queue. */
+  /** Adds the jobs that a claim returned. */
   add(queue: string, attempts: readonly Attempt[]): void {
     this.#compact()
     if (this.#gatherers.size === 0) {
@@ -52,7 +52,7 @@ export class Backlog {
     return this.#line[this.#next]
   }
 
-  /** Takes what has waited longest of all that can start. */
+  /** Takes the job or batch that has waited longest of those that can start. */
   take(nowMs: number): Attempt | Gathered | undefined {
     if (this.#gatherers.size === 0) return this.#shift()
     let first: Gatherer | undefined
@@ -76,7 +76,7 @@ export class Backlog {
     return this.#gatherers.size > 0
   }
 
-  /** How many stand before this one in the order of their leases. */
+  /** Number of jobs before this one in the order of their leases. */
   countBefore({ token, position }: Attempt): number {
     const isBefore = (one: Attempt): boolean =>
       one.token < token || (one.token === token && one.position < position)
@@ -101,7 +101,7 @@ export class Backlog {
     ]
   }
 
-  /** By queue: the room for jobs of batch handlers in what a claim may bring. */
+  /** By queue: how many jobs of batch handlers a claim may return. */
   batchRoom(): ReadonlyMap<string, BatchRoom> {
     if (this.#gatherers.size === 0) return NO_ROOM
     const room = new Map<string, { perSlot: number; gathered: number }>()
@@ -119,7 +119,7 @@ export class Backlog {
     return [...this.#gatherers.values()].map((gatherer) => gatherer.readyMs())
   }
 
-  /** Takes what could have been started at this time and was not. */
+  /** Takes the jobs that could have been started at this time and were not. */
   takeStale(staleMs: number): Attempt[] {
     const stale: Attempt[] = []
     for (let first = this.first; first !== undefined && first.receivedMs <= staleMs; first = this.first) {
@@ -135,7 +135,7 @@ export class Backlog {
     return this.takeIf(() => true)
   }
 
-  /** Takes those that are meant. */
+  /** Takes the selected jobs. */
   takeIf(isMeant: (attempt: Attempt) => boolean): Attempt[] {
     const taken = this.all().filter(isMeant)
     if (taken.length === 0) return taken

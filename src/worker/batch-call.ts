@@ -76,7 +76,7 @@ export class BatchCall implements ObservedBatch {
     return others.length === 0 ? only?.attempt.inherited : undefined
   }
 
-  /** An attempt was told to end. The handler is told once all of them are. */
+  /** An attempt's signal was aborted. The handler's aborts once all of them have. */
   stopped(reason: Error): void {
     if (this.#members.every(({ attempt }) => attempt.abortedFor !== undefined)) this.#abort.abort(reason)
   }
@@ -134,7 +134,7 @@ function tell(member: BatchMember, result: unknown): void {
   else member.resolve(value)
 }
 
-/** A proxy can throw when it is merely asked for its class: that fails its own job, and nobody else's. */
+/** A proxy can throw even from instanceof: that fails its own job only. */
 function judge(result: unknown): { readonly isFailure: boolean; readonly value: unknown } {
   try {
     if (!isSettled(result)) return { isFailure: result instanceof Error, value: result }

@@ -25,7 +25,7 @@ export class BatchSize {
     return this.#now
   }
 
-  /** A batch took this long. Each size is judged by its own batches. */
+  /** A batch took this long. Each size is evaluated by its own batches. */
   ended(durationMs: number): void {
     const { min, max, over, shrinkAboveMs, growBelowMs } = this.#rules
     if (min === max) return

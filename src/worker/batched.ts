@@ -7,7 +7,7 @@ import type { LazyAbort } from '../std/abort.ts'
 export interface Batched extends ObservedAttempt {
   readonly worker: string
   readonly abort: LazyAbort
-  /** Why it was told to end; undefined if it was not. */
+  /** Why its signal was aborted; undefined if it was not. */
   readonly abortedFor: AbortWhy | undefined
   readonly inherited: Inherited
   /** The call that it is in; null while it waits for the others, undefined before. */

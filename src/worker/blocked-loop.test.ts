@@ -139,7 +139,7 @@ describe('the pulse of a worker', () => {
     await world.until(() => first.running.length === 1)
     const gate = line.hold('register')
     await world.store.retire(first.worker as Parameters<Store['retire']>[0])
-    await world.until(() => told.of('worker.reborn').length === 1)
+    await world.until(() => told.of('worker.reregistered').length === 1)
     expect(first.stopped).toBe(true)
     expect(pulses).toHaveLength(1)
     gate.open()

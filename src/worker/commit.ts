@@ -21,7 +21,7 @@ export async function commitAttempt<R>(
   const { insideCommit } = core.connection
   insideCommit.refuse('commit again')
   const runMs = (): number => attempt.runMs(core.clock.monotonicMs())
-  // A store that gives up on `write` lets it run on. Its result does not count then.
+  // If the store gives up on `write`, it keeps running, but its result no longer counts.
   let isGivenUp = false
   let done: { readonly value: R; readonly settlement: CompletedSettlement } | undefined
   const request = { worker, token, position, runMs, forget: core.forgets }
@@ -31,7 +31,7 @@ export async function commitAttempt<R>(
     const value = await insideCommit.run(() => write(tx as never))
     const { json, dropped } = encodeResult(await checkOutput(definition.output, value, definition.name))
     if (isGivenUp) throw over()
-    // A handler that was told to end meanwhile has another outcome.
+    // A handler whose signal was aborted meanwhile has another outcome.
     refuseWhenOver(attempt)
     const settlement: CompletedSettlement = { type: 'completed', result: json, resultDropped: dropped }
     done = { value, settlement }
@@ -55,7 +55,7 @@ function refuseWhenOver(attempt: Attempt): void {
 }
 
 function over(): HoldfastError {
-  return new HoldfastError('HF_LEASE_LOST', 'This attempt is over: nothing of it can be committed any more.')
+  return new HoldfastError('HF_LEASE_LOST', 'This attempt has ended: it can no longer commit.')
 }
 
 function twice({ job }: Attempt): HoldfastError {

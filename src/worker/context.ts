@@ -1,4 +1,4 @@
-/** The object that a handler gets. Its parts are made when the handler reads them: most handlers use few of them. */
+/** The object that a handler gets. Its parts are created when the handler reads them: most handlers use few of them. */
 import type { Core } from '../core/core.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import { readDuration } from '../job/duration.ts'
@@ -44,7 +44,7 @@ export class JobContext implements RunContext<unknown, object> {
     return this.#parts.reporter.logger(this.#attempt)
   }
 
-  // Getters, not methods: handlers take them out of the object, and they must still know their attempt.
+  // Getters, not methods: handlers destructure the object, and the functions must still know their attempt.
   get progress(): RunContext<unknown, object>['progress'] {
     return (done, total, note) => this.#parts.reporter.progress(this.#attempt, done, total, note)
   }

@@ -33,9 +33,9 @@ export interface DriverParts {
   /** What the worker has in hand; the driver adds what it holds itself. */
   readonly work: () => Omit<Work, 'settles' | 'reportsDue'>
   readonly takeReports: () => readonly Report[]
-  /** The event loop has had its turn: starts what may start. True if it should go on after the next turn. */
+  /** The event loop has had its turn: starts what may start. True if it should continue after the next turn. */
   readonly onTurn: () => boolean
-  /** Gives back what could have been started at this time. */
+  /** Releases jobs that could have been started at this time. */
   readonly giveBack: (staleMs: number) => void
   /** So many settles were answered. */
   readonly onSettled: (count: number) => void

@@ -1,6 +1,6 @@
 /**
- * Cancels and pauses that were heard while a claim was under way. They may be about jobs that its answer brings. A claim
- * that is sent later does not bring such jobs, so the notices are kept until no earlier claim is left.
+ * Cancels and pauses that arrive while a claim is in flight. They may concern jobs that its answer brings. A claim sent
+ * later cannot bring such jobs, so the notices are kept until no earlier claim is left.
  */
 import type { CancelNotice } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
@@ -12,7 +12,7 @@ export type EarlyNotice =
 export class EarlyNotices {
   readonly #places = new Map<string, string | null>()
   readonly #jobs = new Map<string, string | null>()
-  /** When each pause was heard. */
+  /** When each pause arrived. */
   readonly #queues = new Map<string, number>()
 
   cancelledAt({ token, position, reason }: CancelNotice): void {
@@ -27,7 +27,7 @@ export class EarlyNotices {
     this.#queues.set(queue, heardMs)
   }
 
-  /** What was heard of a job that a claim has brought; null for nothing. */
+  /** The notice about a job that a claim has brought; null for none. */
   about({ token, position, job, askedMs }: Attempt): EarlyNotice | null {
     const place = `${token} ${position}`
     if (this.#places.has(place)) return { type: 'cancelled', reason: this.#places.get(place) ?? null }

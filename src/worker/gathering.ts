@@ -11,7 +11,7 @@ import { batchFunction } from './execute.ts'
 export interface Gathered {
   readonly definition: JobDefinition
   readonly attempts: readonly Attempt[]
-  /** Told how long the call took. */
+  /** Receives how long the call took. */
   readonly size: BatchSize
 }
 

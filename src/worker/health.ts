@@ -2,7 +2,7 @@
 import type { WorkerSettings } from './options.ts'
 
 export interface WorkerHealth {
-  /** Whether the store answered lately. A process that is up but cut off is not healthy. */
+  /** Whether the store answered recently. A process that is up but cut off is not healthy. */
   readonly healthy: boolean
   /** Time since the store last answered a call to claim or settle. The worker polls even if it has no room to claim. */
   readonly lastPollMsAgo: number
@@ -13,7 +13,7 @@ export interface WorkerHealth {
   readonly slots: number
   /** Slots in use: a batch takes one, however many jobs are in it. */
   readonly busy: number
-  /** It was told to stop, or has stopped. */
+  /** It is stopping, or has stopped. */
   readonly stopping: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
- * Watches whether the event loop turns, for stores that renew leases from outside of it. A timer tells them of each turn.
+ * Watches whether the event loop is blocked, for stores that renew leases from outside it. A timer reports each turn.
  * If it fires late, the loop was blocked, and the jobs that ran at the time are named. Renewals stop once the loop is
- * blocked for longer than its jobs may run, or for ten leases: then it holds them for nothing.
+ * blocked for longer than its jobs may run, or for ten leases: then it would keep them without use.
  */
 import type { Clock } from '../std/clock.ts'
 import type { Pulse } from '../stores/store.ts'

@@ -1,4 +1,4 @@
-/** The options of a worker: one documented type, one reader that rejects what cannot work. */
+/** The options of a worker: one documented type, one reader that rejects invalid values. */
 import type { Core } from '../core/core.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
 import { ownerOf, type AnyJob } from '../core/job-mark.ts'
@@ -20,30 +20,36 @@ import {
 } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 import { MAX_BATCH } from '../stores/store.ts'
-import { limitsFrom, LIMIT_FIELDS, type HealthLimits, type ResolvedLimits } from './limits.ts'
+import {
+  THRESHOLD_FIELDS,
+  thresholdsFrom,
+  type HealthThresholds,
+  type ResolvedThresholds,
+} from './health-thresholds.ts'
 
 export interface WorkOptions<Q extends string = string> {
-  /** What status and health call it; any number of workers may share a name. @default 'worker' */
+  /** Its name in status and health; workers may share a name. @default 'worker' */
   readonly name?: string
   /**
    * The jobs that this worker runs. It claims whatever its queues hold: a job that is not listed fails there as unknown
-   * and is retried over minutes, so give jobs that other workers run a queue of their own. @default all that have a handler
+   * and is retried over minutes, so put jobs that other workers run into their own queue. @default all that have a
+   * handler
    */
   readonly jobs?: readonly AnyJob[]
   /** The queues it reads, as a list or with weights: { mail: 2, default: 1 }. @default all, equally */
   readonly queues?: readonly Q[] | Readonly<Partial<Record<Q, number>>>
-  /** How many jobs run at once. @default WORKER_CONCURRENCY, else 5 */
+  /** Number of jobs that run at once. @default WORKER_CONCURRENCY, otherwise 5 */
   readonly concurrency?: number
-  /** The most jobs in one claim. @default JOB_BATCH_SIZE, else as many as it finishes in about 50 ms */
+  /** Maximum number of jobs per claim. @default JOB_BATCH_SIZE, otherwise the number that it finishes in about 50 ms */
   readonly batchSize?: number
-  /** How often to look for work when no wake-up comes. @default JOB_POLL_INTERVAL, else '1s' */
+  /** How often to poll for jobs if no wake-up arrives. @default JOB_POLL_INTERVAL, otherwise '1s' */
   readonly poll?: Duration
-  /** How long its jobs stay its own without a sign of life. @default '30s' */
+  /** How long the worker keeps its jobs without a heartbeat. @default '30s' */
   readonly lease?: Duration
   /** How long stop() lets running jobs finish before it aborts them. @default '30s' */
   readonly grace?: Duration
-  /** From when on it counts as unhealthy; what is left out is as in `health` of holdfast(). */
-  readonly health?: HealthLimits
+  /** Health thresholds of this worker; missing ones are those of `health` in holdfast(). */
+  readonly health?: HealthThresholds
   /** Aborting it stops the worker. */
   readonly signal?: AbortSignal
 }
@@ -57,8 +63,8 @@ export interface WorkerSettings {
   readonly pollMs: number
   readonly leaseMs: number
   readonly graceMs: number
-  readonly limits: Partial<ResolvedLimits>
-  /** A call to the store that takes longer has failed: well within the lease, so that a heartbeat gets a second try. */
+  readonly thresholds: Partial<ResolvedThresholds>
+  /** A call to the store that takes longer has failed: well within the lease, so that a heartbeat can be retried. */
   readonly callTimeoutMs: number
 }
 
@@ -77,7 +83,7 @@ const FIELDS = readersFor<WorkOptions>()({
   // It must outlive a slow answer of the store.
   lease: duration({ minMs: 100 }),
   grace: duration({ orZero: true }),
-  health: options(LIMIT_FIELDS),
+  health: options(THRESHOLD_FIELDS),
   signal,
 })
 
@@ -95,7 +101,7 @@ export function readWorkOptions(core: Core, given: WorkOptions): WorkerSettings 
     pollMs: read.poll ?? env.pollMs ?? 1_000,
     leaseMs,
     graceMs,
-    limits: limitsFrom(read.health ?? {}),
+    thresholds: thresholdsFrom(read.health ?? {}),
     callTimeoutMs: Math.min(3_000, leaseMs / 3),
     // Last, so that all else is judged even where the jobs are defined later.
     jobs: jobsOf(core, read.jobs),

@@ -126,7 +126,7 @@ describe.each(outages)('while the store %s', (_, fault) => {
     for (const { told } of fleet) {
       expect(told.of('job.rescued')).toEqual([])
       expect(told.of('job.lost')).toEqual([])
-      expect(told.of('worker.reborn')).toEqual([])
+      expect(told.of('worker.reregistered')).toEqual([])
     }
     expect(await world.counts()).toEqual({ completed: 12 })
   })

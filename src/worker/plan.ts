@@ -1,13 +1,10 @@
 /**
- * What a worker does next, decided without I/O: `plan(state, work, now)` says what to claim, settle, report and give
- * back, and when to wake up. The driver carries it out and notes in the state what came of it. The state is plain data,
- * and chance comes in as a number, so that every rule is tested without a store and without a clock.
+ * What a worker does next, decided without I/O: `plan(state, work, now)` decides what to claim, settle, report and
+ * release, and when to wake up. The driver carries it out and records the results in the state. The state is plain
+ * data, and randomness is passed in as a number, so that every rule is tested without a store and without a clock.
  *
- * - A worker claims no more than its free slots plus what it finishes in about 50 ms, so that nothing is hoarded. Among
- *   queues with work it keeps to their weights. A queue that answered with less than was asked for is dry until a wake-up
- *   or the next poll.
- * - It makes one call at a time, as a rule: what happens meanwhile travels with the next one. If there is much to settle
- *   or to claim, it makes a second call beside the first, so that the store and the handlers work at the same time.
+ * - A worker claims no more than its free slots plus what it finishes in about 50 ms, so that it does not hoard jobs. Among queues with jobs it follows their weights. A queue that returned fewer jobs than requested is dry until a wake-up or the next poll.
+ * - It usually makes one call at a time: settles and claims that come up meanwhile are sent with the next one. If there is much to settle or to claim, it makes a second, concurrent call, so that the store and the handlers work at the same time.
  * - After a call that failed it waits, longer each time.
  */
 import { jittered, nextPause, type Backoff } from '../std/backoff.ts'
@@ -218,7 +215,7 @@ function planClaim(state: LoopState, work: Work, nowMs: number, polls: boolean):
   return { request, wakeUpsBefore: best.wakeUps }
 }
 
-/** How many more plain jobs, if so many can start, so many finish soon, and so many are in line. */
+/** Number of plain jobs to claim, given how many can start, finish soon, and are in line. */
 function plainWanted(slots: number, ahead: number, inLine: number): number {
   // Refill at half: a claim for each job that finishes would make the batches small.
   return inLine > 0 && inLine > ahead / 2 ? 0 : slots + ahead - inLine
@@ -282,7 +279,7 @@ export function callAnswered(state: LoopState, nowMs: number): void {
   state.answeredMs = nowMs
 }
 
-/** The claim was made: the store has granted so many jobs. */
+/** The claim was answered: the store has granted this many jobs. */
 export function claimAnswered(state: LoopState, { request, wakeUpsBefore }: Claim, taken: number): void {
   const queue = state.queues.find((one) => one.name === request.queue)
   if (queue === undefined) return

@@ -92,7 +92,7 @@ export class Reporter {
     this.#insideCommit.outside(() => this.#events.emit(name, event))
   }
 
-  /** Undefined if the attempt has ended, though its handler goes on: the store would ignore its reports. */
+  /** Undefined if the attempt has ended, even if its handler is still running: the store would ignore its reports. */
   #for(attempt: Attempt): Pending | undefined {
     if (attempt.phase !== 'running') return undefined
     let pending = this.#pending.get(attempt)

@@ -37,9 +37,9 @@ export interface SessionParts {
   readonly openTokens: () => ReadonlySet<Token>
   /** These leases are gone: what runs under them must stop, and nothing of it may be written. */
   readonly onLost: (tokens: ReadonlySet<Token>) => void
-  /** True if the handler of that job is running: the store is told that the cancel took effect. */
+  /** True if the handler of that job is running: the store learns that the cancel took effect. */
   readonly onCancel: (notice: CancelNotice) => boolean
-  /** A queue was paused at this time or before: give back what was claimed from it earlier and not started. */
+  /** A queue was paused at this time or before: release jobs that were claimed from it earlier and not started. */
   readonly onPaused?: (queue: string, heardMs: number) => void
   /** A heartbeat was answered, and its notices were passed on. */
   readonly onBeat?: () => void
@@ -77,9 +77,9 @@ export class Session {
   /** Heartbeats sent so far. */
   #beats = 0
   readonly #startWindow: StartWindow
-  /** Renews the lease while this loop is blocked, where the store can. */
+  /** Renews the lease while this loop is blocked, if the store can. */
   #pulse: Pulse | null = null
-  /** To be told of every handler that starts or returns. */
+  /** Notified of every handler that starts or returns. */
   readonly loop: LoopWatch
   #stopped = false
   #claimsUnderWay = 0
@@ -379,7 +379,7 @@ export class Session {
     this.#endPulse()
     this.#parts.onLost(lost)
     const facts = { worker: this.#worker, before: worker, abandoned: lost.size }
-    this.#parts.core.events.emit('worker.reborn', facts)
+    this.#parts.core.events.emit('worker.reregistered', facts)
     this.#bell.ring()
   }
 

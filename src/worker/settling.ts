@@ -164,7 +164,7 @@ function inTime({ job, startedAt }: Attempt, runMs: number, settlement: Settleme
   return dueAt < triedUntil(job) ? settlement : { type: 'dead', error: settlement.error }
 }
 
-/** The record of the attempt; null if it was given back without a fault. */
+/** The record of the attempt; null if it was released without a fault. */
 export function recordOf(attempt: Attempt, settlement: Settlement, runMs: number): AttemptRecord | null {
   const facts = {
     attempt: attempt.job.attempt,

@@ -7,7 +7,7 @@
 import type { Core } from '../core/core.ts'
 import { LONGEST_START_MS, START_WITHIN_MS } from '../stores/store.ts'
 
-/** Much longer than a worker goes on without a heartbeat. */
+/** Much longer than a worker runs without a heartbeat. */
 const NOTE_MS = 60_000
 
 interface Told {

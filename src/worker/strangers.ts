@@ -6,7 +6,7 @@ import type { Token } from '../job/ids.ts'
 import { LATEST_ARRIVAL_MS } from '../stores/store.ts'
 
 export class Strangers {
-  /** A lease that was seen for longer than this has no answer under way. */
+  /** A lease that has been seen for longer than this has no answer in flight. */
   readonly #provenMs: number
   /** Claims without an answer, and when they were given up. */
   #lostClaims: readonly { readonly jobs: number; readonly atMs: number }[] = []
@@ -22,12 +22,12 @@ export class Strangers {
     return this.#lostClaims.reduce((sum, { jobs }) => sum + jobs, 0)
   }
 
-  /** A claim for so many jobs was given up. */
+  /** A claim for this many jobs was given up. */
   lostClaim(jobs: number, atMs: number): void {
     this.#lostClaims = [...this.#lostClaims, { jobs, atMs }]
   }
 
-  /** Leases to give back: nobody will ever come to know these. */
+  /** Leases to release: their claim's answer will never arrive. */
   proven(isKnown: (token: Token) => boolean, nowMs: number): Token[] {
     return [...this.#seen]
       .filter(([token, sinceMs]) => nowMs - sinceMs > this.#provenMs && !isKnown(token))

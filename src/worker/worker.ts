@@ -1,9 +1,9 @@
 /**
  * The life of a worker, top to bottom: start → claim → execute → settle → stop.
  *
- * The driver talks to the store: each call settles what has finished and claims what there is room for. Meanwhile handlers
- * run in their slots. Nothing starts on a lease that is not sure, nothing is written for a lease that is lost, and what is
- * claimed but not started soon is given back.
+ * The driver talks to the store: each call settles what has finished and claims what there is room for. Meanwhile
+ * handlers run in their slots. Nothing starts on a lease that is not sure, nothing is written for a lost lease, and
+ * claimed jobs that don't start soon are released.
  */
 import type { Core } from '../core/core.ts'
 import type { AttemptCounters } from '../core/instrumentation.ts'
@@ -44,7 +44,7 @@ export class Worker implements LocalWorker {
   #phase: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
   /** Open jobs that lost a worker before. */
   #suspects = 0
-  /** Given back since the stop began. */
+  /** Released since the stop began. */
   #released = 0
   #drainUntilMs = Infinity
   #loop: Promise<void> | undefined
@@ -159,7 +159,7 @@ export class Worker implements LocalWorker {
     return this.#backlog.takeIf((one) => one.job.queue === queue && one.askedMs <= heardMs)
   }
 
-  /** The attempt is handed back, and the job stands where it stood. */
+  /** Uses no attempt, and the job keeps its place. */
   #giveBack(attempts: readonly Attempt[]): void {
     for (const attempt of attempts) this.#conclude(attempt, { type: 'interrupted' })
     if (attempts.length > 0) this.#driver.ring()

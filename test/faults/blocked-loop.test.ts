@@ -117,7 +117,7 @@ describe.each(SERVERS.filter(({ isMissing }) => !isMissing))('on $kind', ({ star
       )
 
       for (const child of workers)
-        for (const event of ['job.lost', 'job.rescued', 'worker.lost', 'worker.reborn'])
+        for (const event of ['job.lost', 'job.rescued', 'worker.lost', 'worker.reregistered'])
           expect(events(child)).not.toContain(event)
       await stop(...workers)
     })
@@ -143,7 +143,7 @@ describe.each(SERVERS.filter(({ isMissing }) => !isMissing))('on $kind', ({ star
       frozen.kill('SIGCONT')
       await frozen.line(`ended ${handle.id}`)
       await frozen.logged({ event: 'job.lost', id: handle.id })
-      const reborn = await frozen.logged({ event: 'worker.reborn', before: before['worker'] })
+      const reborn = await frozen.logged({ event: 'worker.reregistered', before: before['worker'] })
       expect(await handle.result()).toBe(other.pid)
       expect(await handle.read()).toMatchObject({ state: 'completed', crashes: 1 })
 

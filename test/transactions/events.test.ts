@@ -65,7 +65,7 @@ describe('a publish with { tx }', () => {
   test('that nobody hears writes nothing, and tells nobody: there may be no such event', async () => {
     const { paid, flushes, told } = setUp()
     expect(await paid.publish(undefined, { tx })).toMatchObject({ subscribers: [] })
-    expect([flushes, told.of('event.unheard')]).toEqual([[], []])
+    expect([flushes, told.of('event.unsubscribed')]).toEqual([[], []])
   })
 
   test('is not tried again, and what is thrown comes out as it is', async () => {

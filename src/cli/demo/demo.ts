@@ -1,4 +1,4 @@
-/** `holdfast demo`: a producer, a worker and a view of both, on the store of HOLDFAST_STORE, else on the embedded one. */
+/** `holdfast demo`: a producer, a worker and a view of both, on the store in HOLDFAST_STORE or the embedded one. */
 import type { Holdfast } from '../../holdfast.ts'
 import type { RunningWorker } from '../../hub.ts'
 import { Bell } from '../../std/bell.ts'
@@ -9,7 +9,7 @@ import { demoHoldfast, demoRecipes, type DemoQueue } from './jobs.ts'
 import { Producer } from './producer.ts'
 import { Screen } from './screen.ts'
 import type { Snapshot } from './snapshot.ts'
-import { Tally } from './tally.ts'
+import { DemoStats } from './demo-stats.ts'
 import { plainLine, summary, unfinished, view } from './view.ts'
 
 export interface DemoFlags {
@@ -21,12 +21,12 @@ export interface DemoFlags {
 const DEFAULT_RATE = 12
 const FRAME_MS = 250
 const LINE_MS = 1_000
-/** Shorter than the longest job, so that the summary has something to say about jobs that are given back. */
+/** Shorter than the longest job, so that the summary shows released jobs. */
 const DRAIN_MS = 2_000
 
 interface Show {
   readonly hf: Holdfast<DemoQueue, object>
-  readonly tally: Tally
+  readonly stats: DemoStats
   readonly signals: StopSignals
   readonly store: string
   readonly found: number
@@ -40,13 +40,13 @@ export async function demo(flags: DemoFlags, io: Io): Promise<ExitCode> {
   const stopUnlessStopping = (): void => {
     if (!signals.stopping) signals.ask()
   }
-  // Whoever read us is gone, as after `| head`: nobody is left to show anything to.
+  // The reader is gone, as after `| head`: stop drawing.
   io.stdout.on?.('error', stopUnlessStopping)
   try {
     const producer = new Producer(io, demoRecipes(hf, io), rate)
     const found = unfinished(await hf.queues())
-    const show: Show = { hf, tally: new Tally(io.clock, slots), signals, store, found }
-    show.tally.listenTo(hf)
+    const show: Show = { hf, stats: new DemoStats(io.clock, slots), signals, store, found }
+    show.stats.listenTo(hf)
     const worker = await hf.work({ concurrency: slots, grace: DRAIN_MS })
     producer.start()
     const { seconds } = flags
@@ -64,7 +64,7 @@ export async function demo(flags: DemoFlags, io: Io): Promise<ExitCode> {
   }
 }
 
-/** A job of the demo takes about a quarter of a second: this is twice the slots that it needs on average. */
+/** A demo job takes about a quarter of a second: this is twice the number of slots needed on average. */
 function slotsFor(rate: number): number {
   return Math.min(500, Math.max(6, Math.ceil(rate / 2)))
 }
@@ -88,7 +88,7 @@ async function showScreen(show: Show, io: Io, stopped: Promise<void>): Promise<S
 
 function showLines(show: Show, io: Io, stopped: Promise<void>): Promise<Snapshot> {
   const draw = (snapshot: Snapshot): void => {
-    // Before the first second is over there is nothing to tell.
+    // There are no figures before the first second has passed.
     if (snapshot.upMs >= LINE_MS / 2) io.stdout.write(`${plainLine(snapshot)}\n`)
   }
   return everyFrame(show, io, { everyMs: LINE_MS, draw }, stopped)
@@ -99,7 +99,7 @@ interface Frames {
   draw(snapshot: Snapshot): void
 }
 
-/** Draws until the stop is over; gives back the last state of things. */
+/** Draws until the stop completes; returns the last snapshot. */
 async function everyFrame(show: Show, io: Io, frames: Frames, stopped: Promise<void>): Promise<Snapshot> {
   const bell = new Bell(io.clock)
   let over = false
@@ -122,6 +122,6 @@ async function everyFrame(show: Show, io: Io, frames: Frames, stopped: Promise<v
   }
 }
 
-async function snapshotOf({ hf, tally, signals, store, found }: Show): Promise<Snapshot> {
-  return { store, found, stopping: signals.stopping, queues: await hf.queues(), ...tally.read() }
+async function snapshotOf({ hf, stats, signals, store, found }: Show): Promise<Snapshot> {
+  return { store, found, stopping: signals.stopping, queues: await hf.queues(), ...stats.read() }
 }

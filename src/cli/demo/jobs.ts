@@ -1,4 +1,4 @@
-/** The made-up jobs of the demo: each shows one thing that happens to jobs in real life. */
+/** The demo's jobs: each shows one thing that happens to jobs in production. */
 import { DependencyDown, Fatal } from '../../errors.ts'
 import { holdfast, type Holdfast } from '../../holdfast.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
@@ -14,13 +14,13 @@ export const DEMO_QUEUES = { payments: {}, mail: {}, media: {}, office: {} } as 
 
 export type DemoQueue = keyof typeof DEMO_QUEUES
 
-/** One kind of job for the producer to pick, the heavier the more often. */
+/** One kind of job for the producer to pick; a higher weight is picked more often. */
 export interface Recipe {
   readonly weight: number
   enqueue(): Promise<unknown>
 }
 
-/** The CRM of the demo is away for 6 seconds out of every 25, beginning with the 12th. */
+/** The demo's CRM is down for 6 seconds out of every 25, starting at the 12th. */
 const OUTAGE = { everyMs: 25_000, fromMs: 12_000, forMs: 6_000 }
 
 export function demoHoldfast(io: Pick<Io, 'env'>): {

@@ -1,12 +1,14 @@
-/** The terminal while the live view is on: a screen of its own, redrawn in place, and given back as it was. */
+/**
+ * The terminal during the live view: an alternate screen, redrawn in place; the previous screen is restored at the end.
+ */
 import { hasColours, type Output } from '../io.ts'
-import { render, type Line } from './ink.ts'
+import { render, type Line } from './styled-text.ts'
 import type { Size } from './view.ts'
 
 const ESC = '\u001b['
 const ENTER = `${ESC}?1049h${ESC}?25l${ESC}?7l`
 const LEAVE = `${ESC}?7h${ESC}?25h${ESC}?1049l`
-/** Terminals that know these show the whole frame at once; others ignore them. */
+/** Terminals that support these codes show the whole frame at once; others ignore them. */
 const FRAME_BEGINS = `${ESC}?2026h${ESC}H`
 const FRAME_ENDS = `${ESC}J${ESC}?2026l`
 
@@ -25,14 +27,14 @@ export class Screen {
 
   enter(): void {
     this.#entered = true
-    // Whatever ends the process, the user gets cursor and screen back.
+    // Restore cursor and screen however the process ends.
     process.on('exit', this.#onExit)
     this.#output.write(ENTER)
   }
 
   draw(lines: readonly Line[]): void {
-    // Each line erases what the last frame left beyond its end, so it must not reach the last column, where the cursor
-    // stays and the erasing would take the last letter. No newline after the last line, which would scroll.
+    // Each line erases the rest of the previous frame's line. It must not reach the last column: the cursor stays
+    // there, and erasing would remove the last letter. No newline after the last line, because that would scroll.
     const options = { columns: this.size.columns - 1, colour: hasColours(this.#output) }
     const frame = lines.map((line) => `${render(line, options)}${ESC}K`).join('\r\n')
     this.#output.write(`${FRAME_BEGINS}${frame}${FRAME_ENDS}`)

@@ -1,4 +1,4 @@
-/** What the demo knows at one moment: all that its view draws. */
+/** The demo's state at one moment: everything that the view draws. */
 import type { QueueStatus } from '../../stores/store.ts'
 
 export interface Totals {
@@ -15,7 +15,7 @@ export interface Percentiles {
   readonly p95: number
 }
 
-/** A slot of the worker: what runs in it, or what ran there last. */
+/** A worker slot: the job that runs in it, or the last one that did. */
 export interface SlotRow {
   readonly id: string
   readonly job: string
@@ -28,7 +28,7 @@ export interface Trouble {
   readonly kind: 'retry' | 'dead' | 'parked'
   /** Since the demo began. */
   readonly atMs: number
-  /** How often lately, where it is one of many alike. */
+  /** Number of recent occurrences, if there are several alike. */
   readonly times: number
   readonly job: string
   readonly attempt: number
@@ -45,11 +45,11 @@ export interface Snapshot {
   readonly found: number
   readonly queues: readonly Pick<QueueStatus, 'queue' | 'counts'>[]
   readonly totals: Totals
-  /** Of the last seconds, one figure a second. */
+  /** The last seconds, one figure per second. */
   readonly perSecond: { readonly in: number; readonly out: number }
-  /** Failed attempts among those that ended in the last seconds, from 0 to 1. */
+  /** Share of failed attempts among those that ended in the last seconds, from 0 to 1. */
   readonly failing: number
-  /** Second by second, the oldest first. */
+  /** One figure per second, oldest first. */
   readonly completedHistory: readonly number[]
   readonly failedHistory: readonly number[]
   readonly wait: Percentiles | null

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { render } from './ink.ts'
+import { render } from './styled-text.ts'
 import type { SlotRow, Snapshot, Trouble } from './snapshot.ts'
 import { plainLine, summary, view, type Size } from './view.ts'
 
@@ -71,7 +71,7 @@ describe('the view', () => {
   })
 
   test('tells of retries, dead letters and parked jobs, with the reason', () => {
-    expect(text).toContain('0:41 ↻ charge-card   attempt 2/5, again in 1.4s: card processor timed out')
+    expect(text).toContain('0:41 ↻ charge-card   attempt 2/5, next in 1.4s: card processor timed out')
     expect(text).toContain('0:41 ✖ charge-card   dead after attempt 2: card')
     expect(text).toContain('0:41 ‖ charge-card   parked 3 times: card')
   })

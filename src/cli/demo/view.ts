@@ -1,9 +1,9 @@
 /**
- * The picture of a snapshot: a pure function to lines that fit the terminal. Every part has its place and its height
- * from the start, so that nothing jumps when figures change.
+ * Draws a snapshot: a pure function to lines that fit the terminal. Every part has a fixed place and height, so nothing
+ * jumps when figures change.
  */
 import { formatDuration } from '../../std/duration.ts'
-import { bar, ink, left, right, sparkline, type Line, type Piece, type Style } from './ink.ts'
+import { bar, styled, left, right, sparkline, type Line, type Piece, type Style } from './styled-text.ts'
 import type { Percentiles, SlotRow, Snapshot, Trouble } from './snapshot.ts'
 
 export interface Size {
@@ -21,20 +21,20 @@ export function view(snapshot: Snapshot, size: Size): Line[] {
   const lines = [
     ...top,
     NOTHING,
-    [ink(' RUNNING', 'dim')],
+    [styled(' RUNNING', 'dim')],
     ...fixed(
       snapshot.slots.map((slot) => slotLine(slot, columns)),
       room.slots,
     ),
     NOTHING,
-    [ink(' RETRIES AND DEAD LETTERS', 'dim')],
+    [styled(' RETRIES AND DEAD LETTERS', 'dim')],
     ...fixed(
       snapshot.troubles.map((trouble) => troubleLine(trouble)),
       room.troubles,
     ),
   ]
   if (lines.length < size.rows - 1) lines.push(NOTHING)
-  // In a window that is too low for all of it, the footer stays and the rest is cut.
+  // If the window is too low, the footer stays and the rest is cut.
   return [...lines.slice(0, Math.max(0, size.rows - 1)), footer(snapshot)]
 }
 
@@ -47,7 +47,7 @@ function shareOut(rows: number, slots: number): { slots: number; troubles: numbe
   return { slots: forSlots, troubles: Math.max(1, Math.min(MAX_TROUBLES, rows - forSlots)) }
 }
 
-/** Exactly so many lines, with blank ones where there is nothing to tell. */
+/** Exactly `height` lines, padded with blank ones. */
 function fixed(lines: readonly Line[], height: number): Line[] {
   return Array.from({ length: height }, (_, index) => lines[index] ?? NOTHING)
 }
@@ -55,12 +55,12 @@ function fixed(lines: readonly Line[], height: number): Line[] {
 function header({ store, upMs, perSecond, slots }: Snapshot): Line {
   const busy = slots.filter((slot) => slot?.state === 'running').length
   return [
-    ink(' holdfast demo', 'title'),
-    ink(`   ${store} store   up ${clockTime(upMs)}   `),
-    ink(`${perSecond.in.toFixed(1)}/s`, 'bold'),
-    ink(` enqueued   `),
-    ink(`${busy} of ${slots.length}`, 'bold'),
-    ink(' slots busy'),
+    styled(' holdfast demo', 'title'),
+    styled(`   ${store} store   up ${clockTime(upMs)}   `),
+    styled(`${perSecond.in.toFixed(1)}/s`, 'bold'),
+    styled(` enqueued   `),
+    styled(`${busy} of ${slots.length}`, 'bold'),
+    styled(' slots busy'),
   ]
 }
 
@@ -69,13 +69,13 @@ const COUNT_WIDTH = 12
 
 function queueTable({ queues }: Snapshot): Line[] {
   const head = [
-    ink(` ${left('QUEUE', 14)}`, 'dim'),
-    ...COLUMNS.map((name) => ink(right(name, COUNT_WIDTH), 'dim')),
+    styled(` ${left('QUEUE', 14)}`, 'dim'),
+    ...COLUMNS.map((name) => styled(right(name, COUNT_WIDTH), 'dim')),
   ]
   const rows = queues.map(({ queue, counts }): Line => [
-    ink(` ${left(queue, 14)}`),
+    styled(` ${left(queue, 14)}`),
     ...COLUMNS.map((state) =>
-      ink(right(count(counts[state]), COUNT_WIDTH), countStyle(state, counts[state])),
+      styled(right(count(counts[state]), COUNT_WIDTH), countStyle(state, counts[state])),
     ),
   ])
   return [head, ...rows]
@@ -87,7 +87,7 @@ function countStyle(state: (typeof COLUMNS)[number], value: number): Style {
   return state === 'running' ? 'accent' : 'plain'
 }
 
-/** Label, figure, sparkline; then the times, so wide apart that both fit into 80 columns. */
+/** Label, figure, sparkline, then the times, spaced so that both fit into 80 columns. */
 function figures(
   { perSecond, failing, completedHistory, failedHistory, wait, run }: Snapshot,
   columns: number,
@@ -95,13 +95,13 @@ function figures(
   const width = Math.max(8, Math.min(60, columns - 55))
   return [
     [
-      ink(` throughput ${right(perSecond.out.toFixed(1), 6)}/s `),
-      ink(sparkline(completedHistory, width), 'good'),
+      styled(` throughput ${right(perSecond.out.toFixed(1), 6)}/s `),
+      styled(sparkline(completedHistory, width), 'good'),
       ...times('wait', wait),
     ],
     [
-      ink(` failures   ${right((failing * 100).toFixed(1), 6)} % `, failing > 0.1 ? 'warn' : 'plain'),
-      ink(sparkline(failedHistory, width), 'warn'),
+      styled(` failures   ${right((failing * 100).toFixed(1), 6)} % `, failing > 0.1 ? 'warn' : 'plain'),
+      styled(sparkline(failedHistory, width), 'warn'),
       ...times('run', run),
     ],
   ]
@@ -109,46 +109,46 @@ function figures(
 
 function times(label: string, percentiles: Percentiles | null): Piece[] {
   const figure = (ms: number | undefined): Piece =>
-    ink(right(ms === undefined ? '–' : formatDuration(ms), 7), 'bold')
+    styled(right(ms === undefined ? '–' : formatDuration(ms), 7), 'bold')
   return [
-    ink(`   ${left(label, 4)} p50`, 'dim'),
+    styled(`   ${left(label, 4)} p50`, 'dim'),
     figure(percentiles?.p50),
-    ink('  p95', 'dim'),
+    styled('  p95', 'dim'),
     figure(percentiles?.p95),
   ]
 }
 
 const SLOT_MARK: Record<SlotRow['state'], Piece> = {
-  running: ink('▸', 'accent'),
-  completed: ink('✓', 'good'),
-  failed: ink('✖', 'bad'),
-  parked: ink('‖', 'warn'),
-  released: ink('↩', 'warn'),
+  running: styled('▸', 'accent'),
+  completed: styled('✓', 'good'),
+  failed: styled('✖', 'bad'),
+  parked: styled('‖', 'warn'),
+  released: styled('↩', 'warn'),
 }
 
 function slotLine(slot: SlotRow | null, columns: number): Line {
-  if (slot === null) return [ink(' · idle', 'dim')]
+  if (slot === null) return [styled(' · idle', 'dim')]
   const { state, job, id, ms, progress } = slot
   const running = state === 'running'
-  // The random end of an id tells two apart; its beginning is only the time.
+  // Show the random end of an id: its beginning is only the time.
   const name: Line = [
-    ink(' '),
+    styled(' '),
     SLOT_MARK[state],
-    ink(` ${left(job, 15)}`, running ? 'bold' : 'dim'),
-    ink(` …${id.slice(-6)} `, 'dim'),
+    styled(` ${left(job, 15)}`, running ? 'bold' : 'dim'),
+    styled(` …${id.slice(-6)} `, 'dim'),
   ]
-  const time = ink(right(formatDuration(ms), 8), running ? 'plain' : 'dim')
+  const time = styled(right(formatDuration(ms), 8), running ? 'plain' : 'dim')
   if (progress === null) return [...name, time]
   const share = progress.total === 0 ? 0 : progress.done / progress.total
   const drawn = bar(share, Math.max(10, Math.min(40, columns - 66)))
   return [
     ...name,
     time,
-    ink('  '),
-    ink(drawn.done, running ? 'accent' : 'dim'),
-    ink(drawn.left, 'dim'),
-    ink(right(`${Math.round(share * 100)} %`, 6), running ? 'plain' : 'dim'),
-    ink(`  ${count(progress.done)} of ${count(progress.total)} ${progress.note}`, 'dim'),
+    styled('  '),
+    styled(drawn.done, running ? 'accent' : 'dim'),
+    styled(drawn.left, 'dim'),
+    styled(right(`${Math.round(share * 100)} %`, 6), running ? 'plain' : 'dim'),
+    styled(`  ${count(progress.done)} of ${count(progress.total)} ${progress.note}`, 'dim'),
   ]
 }
 
@@ -156,11 +156,11 @@ function troubleLine(trouble: Trouble): Line {
   const { atMs, job, reason } = trouble
   const [mark, style, fate] = fateOf(trouble)
   return [
-    ink(` ${right(clockTime(atMs), 5)} `, 'dim'),
-    ink(mark, style),
-    ink(` ${left(job, 13)} `, 'bold'),
-    ink(`${fate}: `, style),
-    ink(reason),
+    styled(` ${right(clockTime(atMs), 5)} `, 'dim'),
+    styled(mark, style),
+    styled(` ${left(job, 13)} `, 'bold'),
+    styled(`${fate}: `, style),
+    styled(reason),
   ]
 }
 
@@ -174,7 +174,7 @@ function fateOf({
   const again = formatDuration(againInMs ?? 0)
   switch (kind) {
     case 'retry':
-      return ['↻', 'warn', `attempt ${attempt}/${maxAttempts}, again in ${again}`]
+      return ['↻', 'warn', `attempt ${attempt}/${maxAttempts}, next in ${again}`]
     case 'dead':
       return ['✖', 'bad', `dead after attempt ${attempt}`]
     case 'parked':
@@ -184,11 +184,11 @@ function fateOf({
 
 function footer({ stopping }: Snapshot): Line {
   return stopping
-    ? [ink(' Stopping: running jobs may finish; Ctrl-C again hurries', 'warn')]
-    : [ink(' Ctrl-C stops cleanly', 'dim')]
+    ? [styled(' Stopping: running jobs may finish; Ctrl-C again aborts them', 'warn')]
+    : [styled(' Ctrl-C stops cleanly', 'dim')]
 }
 
-/** The same figures on one line, for a pipe. */
+/** The same figures on one line, for pipes. */
 export function plainLine({ upMs, perSecond, failing, queues, wait, run, totals }: Snapshot): string {
   const inState = (state: (typeof COLUMNS)[number]): number =>
     queues.reduce((total, { counts }) => total + counts[state], 0)
@@ -207,7 +207,7 @@ export function plainLine({ upMs, perSecond, failing, queues, wait, run, totals 
   ].join('  ')
 }
 
-/** What became of every job: printed when the demo is over. */
+/** Final count of all jobs, printed when the demo ends. */
 export function summary({ upMs, totals, queues, found }: Snapshot): string[] {
   const { enqueued, completed, dead } = totals
   const waiting = unfinished(queues)
@@ -222,7 +222,7 @@ export function summary({ upMs, totals, queues, found }: Snapshot): string[] {
   ]
 }
 
-/** How many jobs still have something to do. */
+/** Number of unfinished jobs. */
 export function unfinished(queues: Snapshot['queues']): number {
   const states = ['scheduled', 'blocked', 'ready', 'running'] as const
   return queues.reduce(

@@ -1,4 +1,4 @@
-/** Administration in memory. Lists and bulk changes look at every job behind the cursor, up to `maxScan` in order of id. */
+/** Administration in memory. Lists and bulk changes scan the jobs behind the cursor, up to `maxScan` in order of id. */
 import type { JobId } from '../../job/ids.ts'
 import { isFinal, isWaiting } from '../../job/states.ts'
 import { countOutcomes } from '../changes.ts'

@@ -120,8 +120,11 @@ export function cycle(state: MemoryState, request: CycleRequest): CycleAnswer {
 function report(state: MemoryState, worker: WorkerId, { token, position, progress, log }: Report): void {
   const entry = state.leases.openAt(worker, token, position)
   if (entry === 'already' || entry === 'lost') return
-  const before = entry.said ?? { progress: null, log: [] }
-  entry.said = { progress: progress ?? before.progress, log: [...before.log, ...log].slice(-MAX_LOG_LINES) }
+  const before = entry.reported ?? { progress: null, log: [] }
+  entry.reported = {
+    progress: progress ?? before.progress,
+    log: [...before.log, ...log].slice(-MAX_LOG_LINES),
+  }
 }
 
 function settle(state: MemoryState, worker: WorkerId, request: SettleRequest): SettleAnswer {

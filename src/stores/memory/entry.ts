@@ -27,8 +27,8 @@ export interface Ending {
 }
 
 /**
- * Small on purpose: with a million jobs waiting, most of their cost is garbage collection. So fields that few jobs have, or
- * only finished ones, are apart, and the rank is computed when needed.
+ * Small on purpose: with a million jobs waiting, most of their cost is garbage collection. So fields that few jobs
+ * have, or only finished ones, are separate, and the rank is computed when needed.
  */
 export interface Entry {
   /** Replaced as a whole when a unique key's conflict rule says so. */
@@ -46,7 +46,7 @@ export interface Entry {
   /** Null until an attempt leaves a record. */
   attempts: readonly AttemptRecord[] | null
   /** Progress and log lines of its handlers. */
-  said: { readonly progress: Progress | null; readonly log: readonly JobLogLine[] } | null
+  reported: { readonly progress: Progress | null; readonly log: readonly JobLogLine[] } | null
   /** Present once it is final. */
   end: Ending | null
 }
@@ -67,7 +67,7 @@ export function newEntry(job: NewJob, state: StoredState, nowMs: number, dueAt: 
     position: 0,
     cancel: null,
     attempts: null,
-    said: null,
+    reported: null,
     end: null,
   }
 }
@@ -108,8 +108,8 @@ export function recordOf(entry: Entry): JobRecord {
     uniqueKey: entry.job.unique?.key ?? null,
     error: entry.error,
     attempts: entry.attempts ?? NO_ATTEMPTS,
-    log: entry.said?.log ?? NO_LOG,
-    progress: entry.said?.progress ?? null,
+    log: entry.reported?.log ?? NO_LOG,
+    progress: entry.reported?.progress ?? null,
   }
   switch (entry.state) {
     case 'scheduled':
@@ -140,7 +140,7 @@ export function startOver(entry: Entry): void {
   entry.crashes = 0
   entry.error = null
   entry.attempts = null
-  entry.said = null
+  entry.reported = null
 }
 
 /** Keeps the newest records. */

@@ -5,7 +5,7 @@ import type { Entry, LeaseEntry } from './entry.ts'
 interface WorkerEntry {
   leaseMs: number
   expiresAt: number
-  /** Maximum number of its open jobs that can be running, as it promised; null if it promised nothing. */
+  /** Maximum number of its open jobs that may be running, as it promised; null if it promised nothing. */
   atOnce: number | null
   /** Greatest number of a heartbeat so far. */
   nth: number
@@ -15,8 +15,7 @@ export class Leases {
   readonly workers = new Map<WorkerId, WorkerEntry>()
   readonly #leases = new Map<Token, LeaseEntry>()
   /**
-   * Tokens that were taken away from their worker. Never forgotten, because they are rare. A lease that is gone for any other
-   * reason was settled to its end.
+   * Revoked tokens. Never deleted, because they are rare. A lease that is gone for any other reason was fully settled.
    */
   readonly #revoked = new Set<Token>()
   #lastToken = 0

@@ -1,4 +1,4 @@
-/** Schedules in memory. A tick's job is written in the same step that moves the schedule on. */
+/** Schedules in memory. A tick's job is written in the same step that advances the schedule. */
 import type { StoredSchedule, Schedules } from '../store.ts'
 import { checkJobs, checkSchedule } from '../write-check.ts'
 import { enqueue } from './core.ts'

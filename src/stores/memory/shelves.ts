@@ -19,7 +19,7 @@ import type { UniqueKeys } from './unique-keys.ts'
 export interface QueueShelf {
   paused: boolean
   readonly ready: SortedList<Entry>
-  /** Ready jobs that have lost a worker. Apart, because they are claimed one at a time. */
+  /** Ready jobs that have lost a worker. Separate, because they are claimed one at a time. */
   readonly suspects: SortedList<Entry>
   readonly counts: Record<JobState, number>
 }

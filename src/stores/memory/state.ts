@@ -28,7 +28,7 @@ export interface MemoryStateParts {
   readonly clock: Pick<Clock, 'now'>
   readonly random: Random
   readonly maxFinished: number
-  /** Maximum number of jobs that a list or bulk change looks at. @default MAX_SCAN */
+  /** Maximum number of jobs that a list or bulk change scans. @default MAX_SCAN */
   readonly maxScan?: number
   /** For tests that keep a history. */
   readonly onMove?: OnMove
@@ -108,7 +108,7 @@ export class MemoryState {
     }
   }
 
-  /** Makes the job ready in its old place, and hands its attempt back. */
+  /** Makes the job ready in its old place, without using an attempt. */
   release(entry: Entry): void {
     if (entry.cancel !== null) return this.finish(entry, 'cancelled', { reason: entry.cancel.reason })
     entry.attempt--
@@ -131,7 +131,7 @@ export class MemoryState {
     this.#putBack(entry, dueAt, job)
   }
 
-  /** The same, for a new job that takes the place of this one: without attempts. */
+  /** The same, for a new job that replaces this one: without attempts. */
   replace(entry: Entry, dueAt: number, job: NewJob): void {
     this.shelves.take(entry)
     startOver(entry)

@@ -1,4 +1,4 @@
-/** Upkeep in memory: promote, rescue, prune, lead. */
+/** Maintenance in memory: promote, rescue, prune, lead. */
 import { mayHaveRun } from '../../job/crash.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import type { FinalState } from '../../job/states.ts'

@@ -9,7 +9,7 @@ import type { Statements } from './statements.ts'
 
 /** Changes that one statement adds up: about 50 ms of work. */
 const AT_ONCE = 20_000
-/** Upkeep that is behind goes on for this long per call: about 200,000 changes. */
+/** Maintenance that is behind continues for this long per call: about 200,000 changes. */
 const CATCH_UP_MS = 500
 /** Flushes of this process after which it compacts: a tenth of what it can compact then. */
 const FLUSHES = 2_000

@@ -25,7 +25,7 @@ export interface CycleParts {
   readonly statements: Statements
   readonly lanes: Lanes
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** Whether anybody has subscribed to wake-ups. Otherwise nothing tells of the jobs that come in below what was claimed last. */
+  /** Whether there is a subscriber to wake-ups. Otherwise nothing announces jobs below the last claimed rank. */
   readonly isSubscribed: () => boolean
 }
 
@@ -147,10 +147,10 @@ function packReports(reports: readonly Report[]): string {
 }
 
 /** The first row is the answer, the others are the payloads that it leaves out. */
-export function readRows([row, ...apart]: readonly { readonly answer: string }[]): Answer {
+export function readRows([row, ...payloads]: readonly { readonly answer: string }[]): Answer {
   if (row === undefined) throw brokenAnswer('postgres', 'the function cycle returned no row')
   const answer = readAnswer(row.answer)
-  return apart.length === 0 ? answer : withPayloads(answer, apart)
+  return payloads.length === 0 ? answer : withPayloads(answer, payloads)
 }
 
 function readAnswer(text: string): Answer {

@@ -1,9 +1,9 @@
 /**
- * Where claims begin to look. Each lane of a queue (a priority, or the crash suspects) is searched from the rank of its
- * last claim on, the mark: rows that were deleted below it stay in the index for as long as an old transaction might see
- * them, and reading past them costs more with every job. Wake-ups tell of every job that comes in below the mark, and
- * lower it. As a backstop, what is below the marks is swept now and then: along with a claim while that costs next to
- * nothing, otherwise by looks beside the claims (see sweep-pace.ts).
+ * Where claims start reading. Each lane of a queue (a priority, or the crash suspects) is searched from the rank of its
+ * last claim on, the mark: rows that were deleted below it stay in the index for as long as an old transaction might
+ * see them, and reading past them costs more with every job. Wake-ups announce every job that arrives below the mark,
+ * and lower it. As a backstop, jobs below the marks are swept regularly: along with a claim while that costs next to
+ * nothing, otherwise by separate scans (see sweep-pace.ts).
  */
 import type { Clock } from '../../std/clock.ts'
 import { EVERYTHING, HIGHEST, LOWEST, SweepPace, type Span, type Window } from './sweep-pace.ts'
@@ -50,7 +50,7 @@ export const SUSPECTS_LANE = 10
 const ALL_LANES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 /**
  * Once all is taken, the mark moves up to now minus this: a job that is enqueued now ranks higher, unless its
- * transaction takes longer, and then its wake-up tells.
+ * transaction takes longer, and then its wake-up announces it.
  */
 const IN_FLIGHT_MS = 1_000
 /** More than that many answers are never awaited at once. */
@@ -60,7 +60,7 @@ interface Lane {
   mark: number
   /** Of the newest job that was claimed; undefined before the first: then it was a wake-up that told of the lane. */
   headStartMs: number | undefined
-  /** What wake-ups told of and no answer has covered yet, in order of look; ranks grow. */
+  /** Jobs announced by wake-ups that no answer has covered yet, in order of look; ranks grow. */
   hints: Hint[]
   /** The newest look whose answer moved the mark. */
   movedBy: number
@@ -170,7 +170,7 @@ export class Lanes {
       // The mark was lowered after the look: what is there now was not looked at.
       if (lane.mark < (look.from[at] ?? HIGHEST)) continue
       if (lane.headStartMs !== undefined) this.#moveToPresent(lane, lane.headStartMs, look)
-      // Others took what a wake-up told of. Nobody knows where the present is in this lane: the next wake-up tells.
+      // Others took the announced jobs. The present rank of this lane is unknown until the next wake-up.
       else if (lane.hints.every((hint) => hint.look < look.number)) lanes.delete(name)
     }
   }
@@ -234,8 +234,9 @@ function addHint(hints: Hint[], hint: Hint): void {
 }
 
 /**
- * A wake-up that came after the look began tells of a job that its answer cannot know; earlier ones are answered. Each hint
- * keeps its own look: if a new one renewed the old ones, a producer that never pauses would hold the mark back for good.
+ * A wake-up that came after the look began tells of a job that its answer cannot know; earlier ones are answered. Each
+ * hint keeps its own look: if a new one renewed the old ones, a producer that never pauses would hold the mark back
+ * forever.
  */
 function moveMark(lane: Lane, mark: number, look: Look): void {
   // An answer that was overtaken knows less than the one that overtook it.

@@ -1,6 +1,6 @@
 /**
- * Looks for ready jobs that no wake-up told of, beside the claims: under an old transaction such a look reads many deleted
- * rows, and a claim that did it would hold up all jobs behind it.
+ * Scans for ready jobs that no wake-up announced, separately from the claims: under an old transaction such a look
+ * reads many deleted rows, and a claim that did it would hold up all jobs behind it.
  */
 import type { Clock } from '../../std/clock.ts'
 import { brokenAnswer } from '../broken-answer.ts'

@@ -45,14 +45,14 @@ async function oldDays(days: number): Promise<void> {
       await other.query(`create table holdfast.${nameOf(table, from)} partition of holdfast.${table}
         for values from (${from}) to (${from + DAY_MS})`)
     }
-  await other.query(`insert into holdfast.history (finished_at, token, claimed_at, worker, size, apart, queue, run_ms)
+  await other.query(`insert into holdfast.history (finished_at, token, claimed_at, worker, size, has_large, queue, run_ms)
     select ${OLD_MS} + day * ${DAY_MS}, day + 1, ${OLD_MS} + day * ${DAY_MS}, gen_random_uuid(), 1, false, 'old', '{1}'
     from generate_series(0, ${days - 1}) as day`)
   await addBatches('day + 1', `${OLD_MS} + day * ${DAY_MS}`, `generate_series(0, ${days - 1}) as day`)
 }
 
 async function addBatches(token: string, claimedAt: string, from: string): Promise<void> {
-  await other.query(`insert into holdfast.batch (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name, ids,
+  await other.query(`insert into holdfast.batch (token, claimed_at, size, has_large, wide, low, high, queue, first_name, last_name, ids,
       jobs, payloads)
     select ${token}, ${claimedAt}, 1, false, false, id, id, 'old', 'job', 'job', array[id], '[]', ''
     from ${from} cross join lateral (select gen_random_uuid() as id) as made`)
@@ -104,7 +104,7 @@ describe('days that nobody keeps', () => {
 
   test('stay as long as a lease or history refers to one of their batches', async () => {
     await oldDays(2)
-    await other.query(`insert into holdfast.lease (token, claimed_at, worker, keyed, apart, queue, done)
+    await other.query(`insert into holdfast.lease (token, claimed_at, worker, keyed, has_large, queue, done)
       values (1, ${OLD_MS}, gen_random_uuid(), false, false, 'old', B'0')`)
     await store.upkeep.prune(KEEP_A_DAY, 100)
     expect((await partitions()).filter((name) => name.includes('_2020'))).toEqual([nameOf('batch', OLD_MS)])
@@ -114,7 +114,7 @@ describe('days that nobody keeps', () => {
 describe('batches in the default partition', () => {
   test('are deleted a portion at a time once their history is gone, also behind some that stay', async () => {
     await addBatches('number', `${OLD_MS} + number`, 'generate_series(1, 2500) as number')
-    await other.query(`insert into holdfast.lease (token, claimed_at, worker, keyed, apart, queue, done)
+    await other.query(`insert into holdfast.lease (token, claimed_at, worker, keyed, has_large, queue, done)
       select number, ${OLD_MS} + number, gen_random_uuid(), false, false, 'old', B'0' from generate_series(1, 1000) as number`)
     const left = async (): Promise<number> => {
       await store.upkeep.prune(KEEP_A_DAY, 100)
@@ -132,7 +132,7 @@ describe('a partition that is about to be made', () => {
     const writer = new pg.Client({ connectionString: database.url })
     await writer.connect()
     await writer.query('begin')
-    await writer.query(`insert into holdfast.batch (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name,
+    await writer.query(`insert into holdfast.batch (token, claimed_at, size, has_large, wide, low, high, queue, first_name, last_name,
         ids, jobs, payloads)
       select 1, ${ahead}, 1, false, false, id, id, 'new', 'job', 'job', array[id], '[]', '' from gen_random_uuid() as id`)
     const pruned = store.upkeep.prune(KEEP_A_DAY, 100)

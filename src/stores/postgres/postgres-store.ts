@@ -17,8 +17,8 @@ export interface PostgresStoreOptions extends NamesOptions {
   /** `postgres://user:password@host:5432/database`, with anything that `pg` understands behind it. */
   readonly url?: string
   /**
-   * A pool of your own. Without a `url` beside it there is neither LISTEN, so that new jobs are found by polling, nor a
-   * thread that renews leases while the event loop is blocked.
+   * Your own pool. Without a `url` as well there is neither LISTEN, so that new jobs are found by polling, nor a thread
+   * that renews leases while the event loop is blocked.
    */
   readonly pool?: LentPool
   /**
@@ -56,7 +56,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
   const source = sourceOf(url, pool)
   const names = namesOf(read)
   const pulses = new Pulses({ thread: postgresThread(url ?? null, names), clock: systemClock, onNotice })
-  const executor = pgExecutor({ ...settings, ...source, onNotice }, { lender: pulses })
+  const executor = pgExecutor({ ...settings, ...source, onNotice }, { thread: pulses })
   const store = sqlStore({
     executor,
     names,

@@ -17,7 +17,7 @@ export interface RecordRow {
   readonly facts: string
   readonly payload: string | null
   /** From the table payload. */
-  readonly payload_apart: string | null
+  readonly large_payload: string | null
   readonly unique_key: string | null
   readonly past: Past | null
   readonly token: Token | null
@@ -37,7 +37,7 @@ export function recordOf(row: RecordRow): JobRecord {
   const facts = {
     ...unpackFacts(parseAnswer<Facts>('postgres', row.facts)),
     queue: row.queue,
-    payload: there(row.payload ?? row.payload_apart),
+    payload: there(row.payload ?? row.large_payload),
     attempt: row.attempt,
     crashes: row.crashes,
     createdAt: row.created_at,

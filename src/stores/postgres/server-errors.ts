@@ -15,7 +15,7 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * A migration changed what a prepared statement returns. It fails before it does anything, and would fail for ever on
+ * A migration changed what a prepared statement returns. It fails before it does anything, and would always fail on
  * this connection. (0A000 alone is any feature that is not supported.)
  */
 export function isStalePlan(error: unknown): boolean {
@@ -41,7 +41,7 @@ export function isReplaced(error: unknown): boolean {
   return state !== undefined && /^42(?!501|P05)/.test(state)
 }
 
-/** The prepared statement is not there, or is there already: somebody between us and the server swaps connections. */
+/** The prepared statement is not there, or is there already: a pooler between us and the server swaps connections. */
 export function isLostStatement(error: unknown): boolean {
   const state = sqlState(error)
   return state === '26000' || state === '42P05'
@@ -73,7 +73,7 @@ const MEANINGS: readonly Meaning[] = [
     states: /^(3F000|42P01|42883)$/,
     code: 'HF_STORE_MISSING',
     what: 'Tables or functions of the store are missing',
-    hint: 'Somebody dropped or renamed the schema: restore it, or restart with migrations to create it anew.',
+    hint: 'The schema was dropped or renamed: restore it, or restart with migrations to create it again.',
   },
   // P0001: a check in a function of the store. 42: a statement that does not fit the schema, after the executor has repeated
   // it in case of an upgrade. Not 42P05, a prepared statement that is there already.

@@ -1,8 +1,8 @@
 /**
- * What the thread does that renews leases while the event loop of the process is blocked: see `pulse.ts`, which starts
- * it. Each store has a file for its thread, which says how one renewal is sent. It has a connection of its own, so
- * neither a blocked loop nor an exhausted pool keeps it from renewing. A process that is frozen (SIGSTOP) freezes it as
- * well, and loses its lease, as it should.
+ * The thread that renews leases while the event loop of the process is blocked; `pulse.ts` starts it. Each store has a
+ * file for its thread, which sends a renewal. The thread has its own connection, so neither a blocked loop nor an
+ * exhausted pool keeps it from renewing. A process that is frozen (SIGSTOP) freezes it as well, and loses its lease, as
+ * it should.
  */
 import { write } from 'node:fs'
 import { parentPort, type MessagePort } from 'node:worker_threads'
@@ -15,13 +15,13 @@ import { messageOf } from '../../std/text.ts'
 import { threadMs } from '../../std/thread-clock.ts'
 import { PulseMemory } from './pulse-memory.ts'
 
-/** The thread's one connection: made when it is needed, made anew when it is lost, closed when nobody needs it. */
+/** The thread's one connection: opened on demand, reopened when it is lost, closed when it is unused. */
 export interface PulseLink {
-  /** False where the store does not know the worker. Rejects well within the lease where there is no answer. */
+  /** False if the store does not know the worker. Rejects well within the lease if there is no answer. */
   renew(worker: string, leaseMs: number): Promise<boolean>
-  /** Lends its connection to the main thread, which uses it through this port until either side closes that. */
-  lend?(port: MessagePort): void
-  /** What is renewed or lent later connects anew. */
+  /** Runs LISTEN for the main thread on its connection, through this port, until either side closes the port. */
+  listen?(port: MessagePort): void
+  /** A later renewal or `listen` connects again. */
   close(): Promise<void>
 }
 
@@ -34,29 +34,29 @@ export type ToPulseThread =
       readonly buffer: SharedArrayBuffer
     }
   | { readonly type: 'drop'; readonly key: number }
-  | { readonly type: 'lend'; readonly port: MessagePort }
+  | { readonly type: 'listen'; readonly port: MessagePort }
   | { readonly type: 'close' }
 
 export type FromPulseThread =
   | { readonly type: 'ready' }
   /**
-   * The renewals have never worked, for as long as a lease or for a reason that lasts: not an outage, but something that
-   * a person has to mend.
+   * The renewals have never worked, for as long as a lease or for a reason that lasts: not an outage, but a problem
+   * that a person has to fix.
    */
   | { readonly type: 'useless'; readonly why: string }
 
 const FIRST_BACKOFF_MS = 100
 
-/** To be called once for each port, in the thread. */
+/** Call it once for each port, in the thread. */
 export function keepPulses(link: PulseLink, port: MessagePort | null = parentPort): void {
   const kept = new Map<number, AbortController>()
-  const lent = new Set<MessagePort>()
+  const ports = new Set<MessagePort>()
   const drop = (key: number): void => {
     kept.get(key)?.abort()
     kept.delete(key)
   }
   const closeIfUnused = (): void => {
-    if (kept.size === 0 && lent.size === 0) void link.close()
+    if (kept.size === 0 && ports.size === 0) void link.close()
   }
   const tell = (message: FromPulseThread): void => port?.postMessage(message)
   port?.on('message', (message: ToPulseThread) => {
@@ -71,21 +71,21 @@ export function keepPulses(link: PulseLink, port: MessagePort | null = parentPor
         drop(message.key)
         closeIfUnused()
         break
-      case 'lend': {
-        const loan = message.port
-        lent.add(loan)
-        loan.on('close', () => {
-          lent.delete(loan)
+      case 'listen': {
+        const listenPort = message.port
+        ports.add(listenPort)
+        listenPort.on('close', () => {
+          ports.delete(listenPort)
           closeIfUnused()
         })
-        if (link.lend === undefined) loan.close()
-        else link.lend(loan)
+        if (link.listen === undefined) listenPort.close()
+        else link.listen(listenPort)
         break
       }
       case 'close':
         for (const key of kept.keys()) drop(key)
-        for (const loan of lent) loan.close()
-        // Nothing is left then that would keep the thread.
+        for (const listenPort of ports) listenPort.close()
+        // Nothing is left then that would keep the thread alive.
         void link.close().then(() => port?.close())
         break
     }
@@ -104,8 +104,8 @@ class Keeper {
   readonly #startedMs = threadMs()
   /** The pause before the last try; 0 if it worked. */
   #backoffMs = 0
-  /** What has been said of the block under way. */
-  #said: 'nothing' | 'blocked' | 'given up' = 'nothing'
+  /** What was already reported about the current block. */
+  #reported: 'nothing' | 'blocked' | 'given up' = 'nothing'
   #everWorked = false
 
   constructor(
@@ -137,7 +137,7 @@ class Keeper {
     }
   }
 
-  /** If it did not work, and soon again may help, says so. */
+  /** Reports whether a failed renewal is worth retrying soon. */
   async #renew(): Promise<'done' | 'try soon' | 'try later'> {
     const sentMs = threadMs()
     try {
@@ -157,26 +157,26 @@ class Keeper {
     }
   }
 
-  /** Once for each block and again when patience ends: nobody else in this process can say it now. */
+  /** Warns once for each block and again when patience ends: no other thread can report it now. */
   #tell(blockedMs: number): void {
     const { patienceMs, running } = this.#memory
     if (blockedMs <= this.#leaseMs) {
-      this.#said = 'nothing'
+      this.#reported = 'nothing'
       return
     }
     const what = running === '' ? 'no job is running' : `running: ${running}`
     const since = `The event loop has been blocked for ${formatDuration(blockedMs)}; ${what}.`
-    if (blockedMs >= patienceMs && patienceMs > 0 && this.#said !== 'given up') {
-      this.#said = 'given up'
-      warn(`${since} The leases of this worker are not renewed any longer, and others may take its jobs.`)
-    } else if (this.#said === 'nothing') {
-      this.#said = 'blocked'
-      warn(`${since} Its leases are renewed meanwhile; move the work into a thread or process of its own.`)
+    if (blockedMs >= patienceMs && patienceMs > 0 && this.#reported !== 'given up') {
+      this.#reported = 'given up'
+      warn(`${since} The leases of this worker are no longer renewed, and other workers may take its jobs.`)
+    } else if (this.#reported === 'nothing') {
+      this.#reported = 'blocked'
+      warn(`${since} Its leases are renewed meanwhile; move the work into a separate thread or process.`)
     }
   }
 }
 
-/** As `process.emitWarning` would print it, but past the main thread, and without waiting for whoever reads it. */
+/** Prints like `process.emitWarning`, but without the main thread, and without waiting for the reader. */
 function warn(text: string): void {
   write(2, `(node:${process.pid}) HoldfastWarning: ${text}\n`, () => undefined)
 }

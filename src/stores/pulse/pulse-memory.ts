@@ -1,7 +1,7 @@
 /**
- * What the main thread and the one that renews leases know of each other: memory that both see, because neither hears
- * the other's messages while the event loop is blocked. One for each worker, never used again: a renewal that comes back
- * late cannot speak for another incarnation. Times are of `threadMs()`, in whole microseconds.
+ * Memory shared by the main thread and the thread that renews leases, because messages do not arrive while the event
+ * loop is blocked. One block per worker, never reused: a late renewal cannot count for another incarnation. Times are
+ * of `threadMs()`, in whole microseconds.
  */
 const SENT = 0
 const TURNED = 1
@@ -26,10 +26,10 @@ export class PulseMemory {
   // Integers, through Atomics: a plain 64-bit number may be read half written.
   readonly #times: BigInt64Array
   readonly #flags: Int32Array
-  /** How many jobs of each name run. */
+  /** Number of running jobs of each name. */
   readonly #counts: Int32Array
   readonly #names: Uint8Array
-  /** Where each name stands; known to the side that writes. */
+  /** Position of each name; known to the side that writes. */
   readonly #places = new Map<string, number>()
 
   constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer(BYTES)) {
@@ -49,7 +49,7 @@ export class PulseMemory {
     this.#setTime(SENT, ms)
   }
 
-  /** When the main loop turned last. */
+  /** Time of the main loop's last turn. */
   get turnedMs(): number {
     return this.#time(TURNED)
   }
@@ -66,7 +66,7 @@ export class PulseMemory {
     this.#setTime(PATIENCE, ms)
   }
 
-  /** Whether the store said that it does not know the worker. */
+  /** Whether the store does not know the worker. */
   get gone(): boolean {
     return Atomics.load(this.#flags, GONE) === 1
   }
@@ -75,19 +75,19 @@ export class PulseMemory {
     Atomics.store(this.#flags, GONE, 1)
   }
 
-  /** One more of that name runs, or one less. */
+  /** A job of that name has started or ended. */
   count(name: string, change: 1 | -1): void {
     Atomics.add(this.#counts, this.#places.get(name) ?? this.#place(name), change)
   }
 
-  /** What runs, for people: 'resize, mail (3)'. */
+  /** The running jobs, for people: 'resize, mail (3)'. */
   get running(): string {
     return Array.from(this.#counts.keys(), (place) => this.#describe(place))
       .filter((text) => text !== '')
       .join(', ')
   }
 
-  /** A new name is written before it is counted, so nobody reads half of one. */
+  /** A new name is written before it is counted, so that it is never read half-written. */
   #place(name: string): number {
     const place = Math.min(this.#places.size, NAMES - 1)
     this.#places.set(name, place)

@@ -1,11 +1,11 @@
 /**
- * Leases that survive a blocked event loop: a thread of its own renews them, on a connection of its own. One thread
- * for all workers of a store, started with the first of them. It never keeps the process alive, and if it fails nothing
- * is lost but its help: the workers' own heartbeats go on as they do.
+ * Leases that survive a blocked event loop: a separate thread renews them, on its own connection. One thread serves all
+ * workers of a store, started with the first of them. It never keeps the process alive, and if it fails, the workers'
+ * own heartbeats continue as before.
  *
- * What both sides know stands in shared memory (`pulse-memory.ts`), since a blocked loop reads no messages. The thread
- * trusts the main loop for a limited time only: each turn is noted there, and a worker whose loop has not turned for
- * longer than its patience is not renewed.
+ * Both sides share memory (`pulse-memory.ts`), because a blocked loop reads no messages. The thread trusts the main
+ * loop for a limited time only: each turn is recorded there, and a worker whose loop has not turned for longer than its
+ * patience is not renewed.
  */
 import type { EventEmitter } from 'node:events'
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
@@ -18,19 +18,19 @@ import type { Pulse } from '../store.ts'
 import type { FromPulseThread, ToPulseThread } from './keeper.ts'
 import { PulseMemory } from './pulse-memory.ts'
 
-/** What is needed of the thread: a `Worker` has it, and so has a port into a thread that does other things besides. */
+/** The part of a thread used here: a `Worker` has it, and so does a port into a thread with other tasks. */
 export interface PulseThread extends Pick<EventEmitter, 'on' | 'once'> {
   postMessage(message: ToPulseThread, transfer?: readonly TransferListItem[]): void
-  /** It is no reason for the process to go on. */
+  /** Lets the process exit. */
   unref(): void
   terminate(): unknown
 }
 
 export interface PulseParts {
-  /** Starts the store's thread, or says why there can be none. */
+  /** Starts the store's thread, or returns why there can be none. */
   readonly thread: (() => PulseThread) | { readonly missing: string }
   readonly clock: Clock
-  /** Told once of what does not work as well as it could, in a line for people. */
+  /** Called once, with a line for people, about anything that does not work as well as it could. */
   readonly onNotice: (line: string) => void
 }
 
@@ -90,11 +90,11 @@ export class Pulses {
     }
   }
 
-  /** A port to the connection of the thread, which is not made for this; null while there is no thread. */
-  borrow(): MessagePort | null {
+  /** A port to the thread's connection, which is not opened for this; null while there is no thread. */
+  openPort(): MessagePort | null {
     if (this.#thread === undefined || this.#closed) return null
     const { port1, port2 } = new MessageChannel()
-    this.#thread.postMessage({ type: 'lend', port: port2 } satisfies ToPulseThread, [port2])
+    this.#thread.postMessage({ type: 'listen', port: port2 } satisfies ToPulseThread, [port2])
     return port1
   }
 
@@ -124,7 +124,7 @@ export class Pulses {
       thread.on('exit', () => {
         if (this.#thread === thread) this.#thread = undefined
       })
-      // It serves the process, and is no reason for it to go on. Last, because a listener for messages is one.
+      // The thread must not keep the process alive. Last, because adding a message listener refs it again.
       thread.unref()
       this.#thread = thread
       for (const kept of this.#kept.values()) this.#tell({ type: 'keep', ...kept })

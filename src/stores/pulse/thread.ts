@@ -3,12 +3,12 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { Worker as Thread, type WorkerOptions } from 'node:worker_threads'
 
-/** `data` is what the thread's file finds as `workerData`: it must be possible to copy it. */
+/** `data` is what the thread's file finds as `workerData`: it must be cloneable. */
 export function threadOptions(data: unknown): WorkerOptions {
   return {
     name: 'holdfast-pulse',
     workerData: data,
-    // Without what the program preloads (--import, --require): that is written for its main thread.
+    // Without the program's preloads (--import, --require), which are written for its main thread.
     execArgv: [],
     env: { ...process.env, NODE_OPTIONS: '' },
   }
@@ -20,8 +20,8 @@ export function isSource(moduleUrl: string): boolean {
 }
 
 /**
- * For sources: Node 20 reads no TypeScript, and a thread has neither vitest's nor tsx's way of doing so. (A thread as
- * text for `eval` would need no such detour, but neither compiler nor linter reads that.)
+ * For sources: Node 20 cannot load TypeScript, and a thread has neither vitest's nor tsx's loader. (Code for `eval`
+ * would need no such detour, but neither compiler nor linter checks it.)
  */
 export function startFromSources(url: URL, options: WorkerOptions): Thread {
   const file = JSON.stringify(fileURLToPath(url))

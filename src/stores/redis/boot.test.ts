@@ -82,7 +82,7 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     const connection = { username: 'app', password: 'pw' }
     const { notices, error } = await open(server, { connection })
     expect(error).toBeUndefined()
-    expect(notices).toEqual([expect.stringContaining('INFO is forbidden')])
+    expect(notices).toEqual([expect.stringContaining('Redis forbids INFO')])
   })
 
   test('whose user may not publish accepts jobs and refuses to listen', async () => {

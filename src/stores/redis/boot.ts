@@ -37,9 +37,7 @@ export async function checkCluster(nodes: readonly Executor[], rules: BootRules)
 async function checkNode(executor: Executor, rules: BootRules, expected: 'alone' | 'cluster'): Promise<void> {
   const facts = await askServer(executor)
   if (facts === null) {
-    rules.onNotice(
-      'Redis does not tell about itself (INFO is forbidden): nobody has checked its version, nor that it keeps what it is given.',
-    )
+    rules.onNotice('Redis forbids INFO, so its version and its persistence settings could not be checked.')
     return
   }
   refuseUnusable(facts)

@@ -74,7 +74,7 @@ export class LineExecutor implements Executor {
     this.#greeted.set(client, greeted)
     if (greeted.has(base)) return
     greeted.add(base)
-    // What is wrong with the server, the script behind it is told as well.
+    // The script sent after it gets the server's error as well.
     client.call('EVAL', [text, keys.length, ...keys]).catch(() => greeted.delete(base))
   }
 
@@ -84,13 +84,13 @@ export class LineExecutor implements Executor {
     let isLate = false
     const late = (): Error => {
       isLate = true
-      // Half open, perhaps: nobody should wait on it again.
+      // It may be half open: do not use it again.
       if (used !== undefined) this.#line.drop(used)
       return unreachable(`Redis did not answer within ${this.#timeoutMs} ms.`)
     }
     const send = async (): Promise<unknown> => {
       used = await this.#line.client()
-      // Whoever asked has given up: a claim that is sent now would lease jobs that nobody runs.
+      // The caller has given up: a claim that is sent now would lease jobs that no worker runs.
       if (isLate) throw unreachable('Redis could not be reached in time.')
       return this.#held(used, work)
     }

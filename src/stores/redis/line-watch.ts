@@ -1,9 +1,9 @@
 /**
  * Notices a connection whose other end is gone long before the deadlines of what was asked on it. Silence alone proves
- * nothing: Redis answers one at a time, and a long script or a slow disk keeps everybody waiting. So after two seconds
- * without a byte the same server is asked on a second connection, and only if it answers there, while the first is still
- * silent, is the first one given up. A server that is merely slow is waited for as before, and keeps what it was asked:
- * a claim that is given up may hold jobs already.
+ * nothing: Redis answers one command at a time, and a long script or a slow disk delays all of them. So after two
+ * seconds without a byte the same server is asked on a second connection, and only if it answers there, while the first
+ * is still silent, is the first one given up. A server that is only slow gets more time, and its calls stay pending: a
+ * claim that is given up may already hold jobs.
  */
 import type { Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
@@ -112,7 +112,7 @@ class Vigil {
     this.#isLooking = true
     await this.#look()
     this.#isLooking = false
-    // Meanwhile nobody may be waiting any more, or others have begun to.
+    // Meanwhile the waiting calls may have ended, or new ones begun.
     if (this.#awaited > 0 && this.#client.status === 'ready') this.#lookLater()
   }
 

@@ -1,7 +1,7 @@
 /**
- * One connection to Redis that is there when it is asked for: made on demand, made again after it was lost, with a pause
- * that grows while the server is away. ioredis neither reconnects nor queues here. It would send a claim again, or hold
- * it until long after its worker gave up, and the jobs would be leased by nobody.
+ * One connection to Redis, opened on demand and reopened after it was lost, with a pause that grows while the server is
+ * down. ioredis neither reconnects nor queues here. It would send a claim again, or hold it until long after its worker
+ * gave up, and no worker would run the jobs it leases.
  */
 import { jittered, nextPause, type Backoff } from '../../std/backoff.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
@@ -13,7 +13,7 @@ import { closed, unreachable } from './server-errors.ts'
 export interface LineParts {
   readonly load: () => Promise<RedisModule>
   readonly url: string | null
-  /** Asked anew for each connection where it is a function. */
+  /** Called again for each connection if it is a function. */
   readonly connection: ClientOptions | (() => ClientOptions)
   /** Selected on each connection before it is used. */
   readonly db: number
@@ -23,7 +23,7 @@ export interface LineParts {
   readonly onClient?: (client: RedisClient) => void
 }
 
-/** Whoever knocked while nobody answered has to knock again before a worker may be called late (5 s). */
+/** Timeout of one connection attempt: a worker must be able to try again before it counts as late (5 s). */
 const CONNECT_MS = 3_000
 const GOODBYE_MS = 1_000
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
@@ -96,7 +96,7 @@ export class Line {
     const triedMs = clock.monotonicMs()
     const client = this.#create(await load())
     let why: Error | undefined
-    // From the start and for ever: an `error` that nobody hears is printed. The first tells why, the rest is noise.
+    // For the connection's whole life: an `error` without a listener is printed. Only the first one is informative.
     client.on('error', (error) => (why ??= error))
     client.on('end', () => {
       if (this.#client === client) this.#client = undefined

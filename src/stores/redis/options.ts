@@ -11,7 +11,7 @@ export interface RedisStoreOptions {
    * nodes; more of them with `?node=host:6379`, should that one be away.
    */
   readonly url?: string
-  /** How to connect, as ioredis takes it, instead of a URL or beside it: host, port, password, tls, sentinels … */
+  /** ioredis options, instead of or in addition to a URL: host, port, password, tls, sentinels … */
   readonly connection?: ClientOptions
   /** What all keys begin with: stores with different prefixes share a Redis and nothing else. @default 'holdfast' */
   readonly prefix?: string
@@ -19,7 +19,7 @@ export interface RedisStoreOptions {
   readonly commandTimeoutMs?: number
   /** Whether a Redis is taken that may evict keys when it is full: jobs are lost then. @default false */
   readonly allowEviction?: boolean
-  /** Told in one line what does not work as well as it could. @default a warning of the process */
+  /** Called with one line about anything that does not work as well as it could. @default a process warning */
   readonly onNotice?: (line: string) => void
 }
 

@@ -80,7 +80,7 @@ function clusterPlace(text: string, parsed: URL, connection: ClientOptions, db: 
   return { url: null, connection: { ...options, ...connection }, db: 0, cluster: seeds }
 }
 
-/** What was said of the database, wherever it was said; 0 if nothing was. */
+/** The database number from the URL or the options; 0 if none is given. */
 function databaseOf(said: readonly unknown[]): number {
   const all = said.filter((one) => one !== undefined)
   const bad = all.find((one) => !isDatabase(one))
@@ -92,7 +92,7 @@ function databaseOf(said: readonly unknown[]): number {
   const [first = 0, ...others] = all.map(Number)
   if (others.some((other) => other !== first))
     throw refused(
-      `The Redis store is told to use database ${first} and database ${others.find((other) => other !== first)}.`,
+      `The Redis store was given database ${first} and database ${others.find((other) => other !== first)}.`,
       'Name the database once: in the url, or in `connection`.',
     )
   return first

@@ -34,7 +34,7 @@ type End =
   | readonly ['d', finishedAt: number, rank: number, ran: number]
   | readonly ['x', finishedAt: number, rank: number, ran: number, reason: string | null]
 
-/** Of a job that was completed before its end told by whom: nobody's id. */
+/** Placeholder for jobs that completed before the worker was recorded. */
 const UNKNOWN_WORKER = '00000000-0000-0000-0000-000000000000' as WorkerId
 
 export function recordOf(row: ReadRow): JobRecord {

@@ -1,6 +1,6 @@
 /**
- * Forgets finished jobs beyond the retention. How many are kept is said for all queues together: where they are in several
- * shards, each is told how many of its own are among those.
+ * Deletes finished jobs beyond the retention. The number to keep applies to all queues together: with several shards,
+ * each gets the number of its own jobs among those.
  */
 import type { Retention } from '../store.ts'
 import type { RedisValue } from './driver.ts'

@@ -2,5 +2,5 @@ import type { RedisValue } from './driver.ts'
 import type { ScriptName } from './scripts.ts'
 import type { Shard } from './shards.ts'
 
-/** Runs a script on a shard. What it answers is said in the head of its file; the caller reads it as that. */
+/** Runs a script on a shard. The head of its file documents the answer, which the caller parses. */
 export type Run = <Answer>(shard: Shard, name: ScriptName, args: readonly RedisValue[]) => Promise<Answer>

@@ -84,7 +84,10 @@ export class Senders {
     this.#free.push(tie.sender)
   }
 
-  /** Frees senders whose flush nobody repeats any more. If it still arrives, its number is lower than the sender's last. */
+  /**
+   * Frees senders whose flush is too old to be repeated. If it still arrives, its number is lower than the sender's
+   * last.
+   */
   #forgetOldTies(): void {
     const tooOld = this.#clock.monotonicMs() - FLUSH_MEMORY_MS
     for (const [id, { sinceMs }] of this.#tied) {

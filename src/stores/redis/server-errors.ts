@@ -16,7 +16,7 @@ export function endsConnection(error: unknown): boolean {
   return isReply(error) && has(error, 'READONLY')
 }
 
-/** Passes by itself: starting up, a failover, a script of somebody else, too few replicas. */
+/** Temporary: startup, a failover, another client's script, too few replicas. */
 const TRANSIENT = ['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'BUSY', 'NOREPLICAS']
 const DENIED = ['NOAUTH', 'WRONGPASS', 'NOPERM']
 
@@ -81,7 +81,7 @@ function failedScript(cause: Error): HoldfastError | null {
   if (has(cause, 'HFBROKEN')) {
     const found = /HFBROKEN (.*?)( script: |$)/s.exec(message)?.[1] ?? message
     return new HoldfastError('HF_STORE_CONTRACT', `The data in Redis is inconsistent: ${found}`, {
-      hint: 'Something other than Holdfast changed keys of this prefix, or Redis lost part of its data: restore it from a backup, or start anew under another prefix.',
+      hint: 'Something other than Holdfast changed keys of this prefix, or Redis lost part of its data: restore it from a backup, or start over with another prefix.',
       cause,
     })
   }

@@ -14,7 +14,7 @@ export interface Shards {
   of(queue: string): Shard
   /** All that can have jobs. */
   all(): Promise<readonly Shard[]>
-  /** Sees to it that `all` tells of these queues: before anything is written there. */
+  /** Makes sure that `all` returns these queues, before anything is written there. */
   know(queues: Iterable<string>): Promise<void>
 }
 

@@ -1,7 +1,6 @@
 /**
- * Wake-ups by PUBLISH, on a connection of their own while somebody listens. It is asked now and then whether it still
- * lives: a subscriber never sends anything else, so a half-open one would stay silent for ever. Best effort: whoever
- * listens polls, too.
+ * Wake-ups by PUBLISH, on a separate connection while there are listeners. The connection is pinged regularly: a
+ * subscriber sends nothing else, so a half-open one would stay silent forever. Best effort: listeners poll as well.
  */
 import { isLasting } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
@@ -23,7 +22,7 @@ export class WakeUps {
   readonly #parts: LineParts
   readonly #channel: string
   readonly #listeners = new Listeners()
-  #session: Session | undefined
+  #subscription: Subscription | undefined
   #closed = false
 
   constructor(parts: LineParts, channel: string) {
@@ -34,13 +33,15 @@ export class WakeUps {
   async subscribe(listener: Listener): Promise<() => Promise<void>> {
     if (this.#closed) throw closed()
     const remove = this.#listeners.add(listener)
-    const session = (this.#session ??= new Session(this.#parts, this.#channel, (text) => this.#hear(text)))
+    const subscription = (this.#subscription ??= new Subscription(this.#parts, this.#channel, (text) =>
+      this.#hear(text),
+    ))
     try {
-      await session.started
+      await subscription.started
     } catch (error) {
       remove()
-      if (this.#session === session) this.#session = undefined
-      await session.stop()
+      if (this.#subscription === subscription) this.#subscription = undefined
+      await subscription.stop()
       throw this.#closed ? closed() : explain(error)
     }
     return async () => {
@@ -55,9 +56,9 @@ export class WakeUps {
   }
 
   async #end(): Promise<void> {
-    const session = this.#session
-    this.#session = undefined
-    await session?.stop()
+    const subscription = this.#subscription
+    this.#subscription = undefined
+    await subscription?.stop()
   }
 
   #hear(text: string): void {
@@ -83,7 +84,7 @@ function hintOf(text: string): WakeUp | null {
 }
 
 /** From the first listener to the last: subscribed, or about to be again. */
-class Session {
+class Subscription {
   /** Settles with the first attempt. */
   readonly started: Promise<void>
   readonly #line: Line

@@ -1,6 +1,6 @@
 /**
- * Waiting for the write lock. SQLite's own waiting blocks the thread, and grows to 100 ms, so that whoever had the lock last
- * gets it again and a process can starve. So a busy database is tried again after a short pause of random length.
+ * Waiting for the write lock. SQLite's own waiting blocks the thread, and grows to 100 ms, so that the last holder gets
+ * the lock again and a process can starve. So a busy database is tried again after a short pause of random length.
  */
 import { sleep, systemClock, type Clock } from '../../std/clock.ts'
 import { systemRandom } from '../../std/random.ts'

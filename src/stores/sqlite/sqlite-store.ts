@@ -1,7 +1,7 @@
 /**
- * The embedded store: an SQLite database in a directory of its own, which the processes of one host share. A thread of each
- * process owns its connection, so that neither a transaction nor the disk holds up the event loop. Or tables in a database
- * of the caller's, see `caller/`.
+ * The embedded store: an SQLite database in its own directory, which the processes of one host share. A thread of each
+ * process owns its connection, so that neither a transaction nor the disk holds up the event loop. Or tables in the
+ * caller's database, see `caller/`.
  */
 import { systemClock } from '../../std/clock.ts'
 import { Pulses } from '../pulse/pulse.ts'

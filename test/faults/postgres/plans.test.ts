@@ -87,11 +87,11 @@ async function fillOthers(): Promise<void> {
       queue, name, fingerprint, error, facts, payload)
     select id, at, at, at, 1, 0, 5, 0, 'default', 'job', print, json_build_object('fingerprint', print), ${facts}, '{}'
     from ${AN_ID} cross join lateral (select case when g % 1000 = 0 then 'rare' else 'common' end as print) as print`)
-  await client.query(`insert into holdfast.batch (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name,
+  await client.query(`insert into holdfast.batch (token, claimed_at, size, has_large, wide, low, high, queue, first_name, last_name,
       ids, jobs, payloads)
     select -g, at, 1, false, false, id, id, 'default', 'job', 'job', array[id], '[' || at || ',' || ${facts} || ']', '{}'
     from ${AN_ID}`)
-  await client.query(`insert into holdfast.history (finished_at, token, claimed_at, worker, size, apart, queue, run_ms)
+  await client.query(`insert into holdfast.history (finished_at, token, claimed_at, worker, size, has_large, queue, run_ms)
     select claimed_at, token, claimed_at, gen_random_uuid(), 1, false, queue, '{1}' from holdfast.batch where token < 0`)
   for (const table of ['ended', 'dead', 'batch', 'history'])
     await client.query(`vacuum analyze holdfast.${table}`)

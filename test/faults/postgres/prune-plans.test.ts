@@ -26,10 +26,10 @@ const FILL = `
   insert into holdfast.ended (id, finished_at, due_at, created_at, attempt, crashes, completed, queue, name, facts, payload)
   select gen_random_uuid(), holdfast.now_ms() - number, 0, 0, 1, 0, number % 2 = 0, 'default', 'job', '[]', '{}'
   from generate_series(1, 2 * ${ROWS}) as number;
-  insert into holdfast.batch (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name, ids, jobs, payloads)
+  insert into holdfast.batch (token, claimed_at, size, has_large, wide, low, high, queue, first_name, last_name, ids, jobs, payloads)
   select number, holdfast.now_ms() - number, 1, false, false, id, id, 'default', 'job', 'job', array[id], '[]', '{}'
   from generate_series(1, ${ROWS}) as number cross join lateral (select gen_random_uuid() as id where number > 0) as made;
-  insert into holdfast.history (finished_at, token, claimed_at, worker, size, apart, queue, run_ms)
+  insert into holdfast.history (finished_at, token, claimed_at, worker, size, has_large, queue, run_ms)
   select claimed_at, token, claimed_at, gen_random_uuid(), 1, false, 'default', '{1}' from holdfast.batch;
   insert into holdfast.queue (name, completed, dead, cancelled)
   values ('default', 2 * ${ROWS}, ${ROWS}, ${ROWS})`

@@ -17,7 +17,7 @@ export function killWork(noteEffect: NoteEffect) {
 
   const hf = holdfast()
   hf.on('worker.started', ({ worker: id }) => tell({ type: 'worker', id }))
-  hf.on('worker.reborn', ({ worker: id }) => tell({ type: 'worker', id }))
+  hf.on('worker.reregistered', ({ worker: id }) => tell({ type: 'worker', id }))
   hf.on('job.lost', () => tell({ type: 'lost' }))
   return hf.job({
     name: 'work',

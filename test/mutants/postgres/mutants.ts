@@ -145,8 +145,8 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
   {
     name: 'large payloads come in any order',
     file: 'cycle.sql',
-    find: 'any (v_claimed.apart) order by payload.id',
-    replace: 'any (v_claimed.apart) order by payload.id desc',
+    find: 'any (v_claimed.large) order by payload.id',
+    replace: 'any (v_claimed.large) order by payload.id desc',
     caughtBy: ['each job gets its own payload, however large and in whatever order'],
   },
   {

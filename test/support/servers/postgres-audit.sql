@@ -10,7 +10,7 @@ with open_job as (
   cross join lateral unnest(batch.ids) with ordinality as job (id, place)
   where history.mask is null or get_bit(history.mask, (job.place - 1)::integer) = 1
 ), single as (
-  select id, queue, 'ready' as state, payload is null as apart from holdfast.ready
+  select id, queue, 'ready' as state, payload is null as has_large from holdfast.ready
   union all select id, queue, 'scheduled', payload is null from holdfast.scheduled
   union all select id, queue, 'dead', payload is null from holdfast.dead
   union all select id, queue, case when completed then 'completed' else 'cancelled' end, payload is null from holdfast.ended
@@ -35,14 +35,14 @@ where told <> found
 union all
 select format('job %s is in %s places', id, count(*)) from placed group by id having count(*) > 1
 union all
-select format('payload of %s is left, and the job is gone', apart.id) from holdfast.payload as apart
-where not exists (select from placed where placed.id = apart.id)
+select format('payload of %s is left, and the job is gone', large.id) from holdfast.payload as large
+where not exists (select from placed where placed.id = large.id)
 union all
 select format('%s job %s lacks its payload', single.state, single.id) from single
-where single.apart and not exists (select from holdfast.payload as apart where apart.id = single.id)
+where single.has_large and not exists (select from holdfast.payload as large where large.id = single.id)
 union all
 select format('%s job %s has its payload twice', single.state, single.id) from single
-where not single.apart and exists (select from holdfast.payload as apart where apart.id = single.id)
+where not single.has_large and exists (select from holdfast.payload as large where large.id = single.id)
 union all
 select format('batch %s has neither lease nor history', batch.token) from holdfast.batch as batch
 where not exists (select from holdfast.lease as lease where lease.token = batch.token)

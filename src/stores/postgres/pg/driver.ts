@@ -1,6 +1,6 @@
 /**
- * What we use of `pg`, by structure: nobody needs its types to use ours, and a lent pool may be anything that behaves
- * like one. Here is also how a connection comes about and how it ends, each in bounded time.
+ * What we use of `pg`, by structure: its types are not needed to use ours, and a user's pool may be any object that
+ * behaves like one. Also opens and ends connections, each in bounded time.
  */
 import { HoldfastError } from '../../../errors.ts'
 import type { Clock } from '../../../std/clock.ts'
@@ -88,7 +88,7 @@ const GOODBYE_MS = 1_000
 /** Node probes each second from then on, ten times: a peer that vanished is noticed after 20 s without traffic. */
 const KEEP_ALIVE_MS = 10_000
 
-/** How to make connections, and to end them for good. */
+/** Opens connections, and ends them. */
 export class Connector {
   readonly #load: () => Promise<PgModule>
   readonly #config: PgConfig
@@ -112,7 +112,8 @@ export class Connector {
   async connect(signal?: AbortSignal): Promise<OwnClient> {
     const { Client } = await this.#load()
     const client = this.#create(Client)
-    // From the start and for ever: an `error` that nobody hears ends the process. Whoever uses it listens as well.
+    // For the connection's whole life: an `error` without a listener ends the process. Users of the connection listen
+    // as well.
     client.on('error', () => undefined)
     const abort = (): void => cut(client)
     signal?.addEventListener('abort', abort)
@@ -154,7 +155,7 @@ export class Connector {
   }
 }
 
-/** At once, whatever is under way: `client.end()` waits for ever where nobody answers. */
+/** At once, regardless of pending queries: `client.end()` waits forever if the server does not answer. */
 export function cut(client: OwnClient): void {
   client.connection.stream.destroy()
 }

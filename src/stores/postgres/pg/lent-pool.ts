@@ -1,4 +1,4 @@
-/** A pool that the user lent us: sessions are borrowed from it, and it is never ended. */
+/** A pool that the user lent us: connections are borrowed from it, and it is never ended. */
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { formatDuration } from '../../../std/duration.ts'
@@ -6,8 +6,8 @@ import { Permits } from '../permits.ts'
 import { unreachable } from './driver.ts'
 import type { PgClient } from './driver.ts'
 import { CLOSE_GRACE_MS, closed, poolFull } from './own-pool.ts'
-import type { PoolLimits, Sessions } from './own-pool.ts'
-import { Session } from './session.ts'
+import type { PoolLimits, ConnectionPool } from './own-pool.ts'
+import { PgConnection } from './connection.ts'
 
 /** As much of a `pg.Pool` as we use. */
 export interface LentPool {
@@ -25,13 +25,13 @@ interface ErrorSource {
   removeListener(event: 'error', listener: () => void): unknown
 }
 
-export class LentSessions implements Sessions {
+export class LentConnections implements ConnectionPool {
   readonly #pool: LentPool
   readonly #clock: Clock
   readonly #limits: PoolLimits
   /** How many statements take is the owner's affair; handlers' transactions must leave them some. */
   readonly #permits: Permits
-  readonly #used = new Set<Session<LentClient>>()
+  readonly #used = new Set<PgConnection<LentClient>>()
   readonly #ignore = (): void => undefined
   #closed = false
   #onIdle: () => void = () => undefined
@@ -44,32 +44,32 @@ export class LentSessions implements Sessions {
     if (isErrorSource(pool)) pool.on('error', this.#ignore)
   }
 
-  async take(waitMs = this.#limits.waitMs): Promise<Session> {
+  async take(waitMs = this.#limits.waitMs): Promise<PgConnection> {
     if (this.#closed) throw closed()
     await this.#permits.take(waitMs, () => poolFull({ ...this.#limits, waitMs }))
     try {
       const client = await this.#borrow(waitMs)
-      const session = new Session(client, this.#clock, () => client.release(true))
+      const connection = new PgConnection(client, this.#clock, () => client.release(true))
       if (this.#closed) {
-        session.destroy(closed())
+        connection.destroy(closed())
         throw closed()
       }
-      this.#used.add(session)
-      return session
+      this.#used.add(connection)
+      return connection
     } catch (error) {
       this.#permits.give()
       throw error
     }
   }
 
-  give(given: Session): void {
-    const session = given as Session<LentClient>
-    this.#used.delete(session)
-    if (session.reusable) {
-      session.detach()
-      session.client.release()
+  give(given: PgConnection): void {
+    const connection = given as PgConnection<LentClient>
+    this.#used.delete(connection)
+    if (connection.reusable) {
+      connection.detach()
+      connection.client.release()
     } else {
-      session.destroy(session.broken ?? new Error('left in a transaction'))
+      connection.destroy(connection.broken ?? new Error('left in a transaction'))
     }
     this.#permits.give()
     if (this.#used.size === 0) this.#onIdle()
@@ -81,7 +81,7 @@ export class LentSessions implements Sessions {
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
       await withDeadline(this.#clock, CLOSE_GRACE_MS, idle, closed).catch(() => undefined)
-      for (const session of this.#used) session.destroy(closed())
+      for (const connection of this.#used) connection.destroy(closed())
     }
     if (isErrorSource(this.#pool)) this.#pool.removeListener('error', this.#ignore)
   }

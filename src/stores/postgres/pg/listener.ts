@@ -1,8 +1,8 @@
 /**
- * LISTEN on one connection (see `wire.ts` for which), for everybody who listens. It is kept up: what is lost is connected
- * and listened to again, with backoff, and then everybody is told of the gap. A connection that went silent is found by
- * asking now and then. Behind a pooler in transaction mode LISTEN succeeds and nothing ever comes: so it is tried out
- * each time, with a notice sent by another connection.
+ * LISTEN on one connection (see `wire.ts` for which), for all listeners. A lost connection is reopened with backoff,
+ * and then all listeners are notified of the gap. Regular pings find a silent connection. Behind a pooler in
+ * transaction mode LISTEN succeeds but no notice ever arrives, so each connection is tested with a notice from another
+ * one.
  */
 import { isLasting } from '../../../errors.ts'
 import { jittered, nextPause, type Backoff } from '../../../std/backoff.ts'
@@ -51,7 +51,7 @@ class Deaf extends Error {}
 export class Listener {
   readonly #parts: ListenerParts
   readonly #channels = new Map<string, Set<Subscriber>>()
-  /** The loop that keeps the connection up; there is one while anybody listens. */
+  /** The loop that keeps the connection open; there is one while there are listeners. */
   #running: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined
   /** Settles with the try under way; what is listened to by then is in effect. */
   #trying: Promise<void> = Promise.resolve()
@@ -126,14 +126,15 @@ export class Listener {
     let replaced: Link | undefined
     for (let isFirst = true; !stop.aborted; isFirst = false) {
       const link = await this.#try(stop)
-      // Ended last, so that nothing is missed between the two. What both hear is told twice, which a hint may be.
+      // Ended last, so that nothing is missed between the two. A notice that both receive is delivered twice, which is
+      // fine for a hint.
       await replaced?.end()
       replaced = undefined
       if (link !== undefined) {
         backoffMs = BACKOFF.firstMs
         if (!isFirst) this.#tellGap()
         await link.until(() => stop.aborted || this.#canMove(link), stop)
-        // A loop that began meanwhile has one of its own.
+        // A loop that began meanwhile has its own.
         if (this.#link === link) this.#link = undefined
         if (!stop.aborted && link.broken === undefined) {
           replaced = link
@@ -257,7 +258,7 @@ class Link {
     return this.#wire.isOwn
   }
 
-  /** Something may have changed for whoever waits in `until`. */
+  /** Something may have changed for waiters in `until`. */
   look(): void {
     this.#bell.ring()
   }

@@ -22,7 +22,7 @@ export type PgExecutorOptions = PgSource & {
   readonly queryTimeoutMs?: number
   /** Whether statements are kept prepared on the server; 'auto' finds out whether that works. @default 'auto' */
   readonly prepare?: boolean | 'auto'
-  /** Told once of what does not work as well as it could, in a line for people. @default nobody */
+  /** Called once, with a line for people, about anything that does not work as well as it could. @default none */
   readonly onNotice?: (line: string) => void
 }
 

@@ -1,9 +1,9 @@
 /**
- * A few connections of our own. Whoever takes one gets one that works: those that stood idle are asked first, those that
- * are old are replaced, and waiting for a free one has an end.
+ * A few connections of our own. take() returns one that works: idle ones are checked first, old ones are replaced, and
+ * waiting for a free one has a timeout.
  *
- * A statement may take half a minute, but one whose connection is dead takes as long to fail, and a worker should be back
- * sooner than that. So what is not done after a moment goes on, but gives its place to somebody else.
+ * A statement may take half a minute, and one on a dead connection takes as long to fail; a worker should recover sooner.
+ * So a statement that is not done after a moment keeps running, but yields its place in the pool.
  */
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../../../errors.ts'
@@ -16,21 +16,21 @@ import { Permits } from '../permits.ts'
 import { cancelRunning } from './cancel.ts'
 import { cut, unreachable } from './driver.ts'
 import type { Connector, OwnClient } from './driver.ts'
-import { Session } from './session.ts'
+import { PgConnection } from './connection.ts'
 
-/** Where sessions come from and go back to. */
-export interface Sessions {
-  /** Waits for a free one, this long at most if told. */
-  take(waitMs?: number): Promise<Session>
-  give(session: Session): void
+/** Where connections come from and go back to. */
+export interface ConnectionPool {
+  /** Waits for a free one, at most `waitMs`. */
+  take(waitMs?: number): Promise<PgConnection>
+  give(connection: PgConnection): void
   /** Waits a moment for those in use, then cuts them off. */
   close(): Promise<void>
 }
 
 interface Idle {
-  readonly session: Session<OwnClient>
+  readonly connection: PgConnection<OwnClient>
   readonly sinceMs: number
-  /** It is not idle any more. */
+  /** Cancels the timer that ends it. */
   readonly cancel: () => void
 }
 
@@ -51,35 +51,35 @@ export interface PoolParts extends PoolLimits {
   readonly random: Random
 }
 
-/** One of the places that connections take up, from when it is made or taken until it is given back. */
+/** A connection's place in the pool, from when it is opened or taken until it is released. */
 interface Place {
-  /** It counts no more: somebody else has it. */
-  lent: boolean
+  /** It no longer counts: another connection may use it. */
+  yielded: boolean
   cancel: () => void
 }
 
-/** Beyond this, somebody on the way may have forgotten the connection. */
+/** After this long, a firewall or proxy may have dropped the connection. */
 const TRUSTED_IDLE_MS = 30_000
 const CHECK_MS = 1_000
-/** What takes longer may be dead: it keeps its place from nobody else. */
-const LEND_AFTER_MS = 2_000
-/** Long enough for the next job that commits; those that nobody needs any more are somebody else's on the server. */
+/** A statement that takes longer may be on a dead connection: it stops counting against the pool. */
+const YIELD_AFTER_MS = 2_000
+/** Long enough for the next job that commits; unused ones free a connection on the server. */
 const IDLE_COMMIT_MS = 5_000
 const LIFETIME_MS = 30 * 60_000
-/** How long what is under way at a close may take to end. */
+/** How long statements in progress may take to finish at a close. */
 export const CLOSE_GRACE_MS = 2_000
 
-export class OwnPool implements Sessions {
+export class OwnPool implements ConnectionPool {
   readonly #parts: PoolParts
   readonly #permits: Permits
-  readonly #used = new Map<Session<OwnClient>, Place>()
-  readonly #retireAtMs = new WeakMap<Session, number>()
+  readonly #used = new Map<PgConnection<OwnClient>, Place>()
+  readonly #retireAtMs = new WeakMap<PgConnection, number>()
   /** What is being ended, by us or by the server on our request. */
   readonly #ending = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   #idle: Idle[] = []
-  /** How many there are beyond the number that was asked for; never more than that once again. */
-  #lent = 0
+  /** Number of connections beyond the configured number, and at most as many again. */
+  #yielded = 0
   #onIdle = nothing
 
   constructor(parts: PoolParts) {
@@ -89,7 +89,7 @@ export class OwnPool implements Sessions {
     setMaxListeners(0, this.#closing.signal)
   }
 
-  async take(waitMs = this.#parts.waitMs): Promise<Session> {
+  async take(waitMs = this.#parts.waitMs): Promise<PgConnection> {
     if (this.#closing.signal.aborted) throw closed()
     await this.#permits.take(waitMs, () => poolFull({ ...this.#parts, waitMs }))
     const place = this.#occupy()
@@ -97,24 +97,24 @@ export class OwnPool implements Sessions {
     // A close waits for it, too.
     this.#track(obtained.then(nothing, nothing))
     try {
-      const session = await obtained
-      this.#used.set(session, place)
-      session.client.ref()
-      return session
+      const connection = await obtained
+      this.#used.set(connection, place)
+      connection.client.ref()
+      return connection
     } catch (error) {
       this.#leave(place)
       throw error
     }
   }
 
-  give(given: Session): void {
-    const session = given as Session<OwnClient>
-    const place = this.#used.get(session)
-    if (place === undefined) throw new Error('a session was given back twice')
-    this.#used.delete(session)
-    if (!session.reusable) session.destroy(session.broken ?? new Error('left in a transaction'))
-    else if (this.#closing.signal.aborted || this.#isOld(session) || place.lent) this.#end(session)
-    else this.#rest(session)
+  give(given: PgConnection): void {
+    const connection = given as PgConnection<OwnClient>
+    const place = this.#used.get(connection)
+    if (place === undefined) throw new Error('a connection was released twice')
+    this.#used.delete(connection)
+    if (!connection.reusable) connection.destroy(connection.broken ?? new Error('left in a transaction'))
+    else if (this.#closing.signal.aborted || this.#isOld(connection) || place.yielded) this.#end(connection)
+    else this.#rest(connection)
     if (this.#used.size === 0) this.#onIdle()
     this.#leave(place)
   }
@@ -126,117 +126,118 @@ export class OwnPool implements Sessions {
     if (this.#used.size > 0) {
       const idle = new Promise<void>((resolve) => (this.#onIdle = resolve))
       await withDeadline(this.#parts.clock, CLOSE_GRACE_MS, idle, closed).catch(nothing)
-      for (const session of this.#used.keys()) session.destroy(closed())
+      for (const connection of this.#used.keys()) connection.destroy(closed())
     }
     // Each is bounded; ending may begin others.
     while (this.#ending.size > 0) await Promise.all(this.#ending)
   }
 
-  async #obtain(): Promise<Session<OwnClient>> {
-    const session = (await this.#takeIdle()) ?? (await this.#connect())
+  async #obtain(): Promise<PgConnection<OwnClient>> {
+    const connection = (await this.#takeIdle()) ?? (await this.#connect())
     if (this.#closing.signal.aborted) {
       // It came too late.
-      session.destroy(closed())
+      connection.destroy(closed())
       throw closed()
     }
-    return session
+    return connection
   }
 
   #occupy(): Place {
-    const place: Place = { lent: false, cancel: nothing }
+    const place: Place = { yielded: false, cancel: nothing }
     // A handler's transaction takes what it takes, and their number is what the user allowed.
     if (this.#parts.use === 'commits') return place
-    const lend = (): void => {
-      if (this.#lent < this.#parts.most) this.#lend(place)
-      else place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
+    const yieldPlace = (): void => {
+      if (this.#yielded < this.#parts.most) this.#yieldPlace(place)
+      else place.cancel = this.#parts.clock.after(YIELD_AFTER_MS, yieldPlace)
     }
-    place.cancel = this.#parts.clock.after(LEND_AFTER_MS, lend)
+    place.cancel = this.#parts.clock.after(YIELD_AFTER_MS, yieldPlace)
     return place
   }
 
-  #lend(place: Place): void {
-    place.lent = true
-    this.#lent++
+  #yieldPlace(place: Place): void {
+    place.yielded = true
+    this.#yielded++
     this.#suspectIdle()
     this.#permits.give()
   }
 
   #leave(place: Place): void {
     place.cancel()
-    if (place.lent) this.#lent--
+    if (place.yielded) this.#yielded--
     else this.#permits.give()
   }
 
-  /** Where one is lost or does not answer, the others may be lost as well: whoever takes them next asks first. */
+  /** If one is lost or does not answer, the others may be lost as well: the next take() checks them first. */
   #suspectIdle(): void {
     this.#idle = this.#idle.map((idle) => ({ ...idle, sinceMs: -Infinity }))
   }
 
   /** The one that was used last: the others may stand idle until they are replaced. */
-  async #takeIdle(): Promise<Session<OwnClient> | undefined> {
+  async #takeIdle(): Promise<PgConnection<OwnClient> | undefined> {
     const { clock } = this.#parts
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      const { session, sinceMs } = idle
+      const { connection, sinceMs } = idle
       idle.cancel()
-      if (session.broken !== undefined) session.destroy(session.broken)
-      else if (this.#isOld(session)) this.#end(session)
-      else if (clock.monotonicMs() - sinceMs < TRUSTED_IDLE_MS || (await this.#answers(session)))
-        return session
+      if (connection.broken !== undefined) connection.destroy(connection.broken)
+      else if (this.#isOld(connection)) this.#end(connection)
+      else if (clock.monotonicMs() - sinceMs < TRUSTED_IDLE_MS || (await this.#answers(connection)))
+        return connection
     }
     return undefined
   }
 
-  async #answers(session: Session<OwnClient>): Promise<boolean> {
+  async #answers(connection: PgConnection<OwnClient>): Promise<boolean> {
     try {
-      await session.run({ text: 'select 1' }, CHECK_MS)
+      await connection.run({ text: 'select 1' }, CHECK_MS)
       return true
     } catch (error) {
-      session.destroy(toError(error))
+      connection.destroy(toError(error))
       // The others stood idle for as long or longer: asking them, too, would take as much time again.
       this.#endIdle()
       return false
     }
   }
 
-  async #connect(): Promise<Session<OwnClient>> {
+  async #connect(): Promise<PgConnection<OwnClient>> {
     const { connector, clock, random } = this.#parts
     const client = await connector.connect(this.#closing.signal)
-    const session = new Session(client, clock, (busy) => {
+    const connection = new PgConnection(client, clock, (busy) => {
       this.#suspectIdle()
       if (busy) this.#track(cancelRunning(clock, client))
       cut(client)
     })
     // Not all at once, as they were made.
-    this.#retireAtMs.set(session, clock.monotonicMs() + LIFETIME_MS * (0.9 + random.float() / 10))
-    return session
+    this.#retireAtMs.set(connection, clock.monotonicMs() + LIFETIME_MS * (0.9 + random.float() / 10))
+    return connection
   }
 
-  #rest(session: Session<OwnClient>): void {
+  #rest(connection: PgConnection<OwnClient>): void {
     // Idle connections keep no process alive.
-    session.client.unref()
+    connection.client.unref()
     const { clock, use } = this.#parts
-    const cancel = use === 'commits' ? clock.after(IDLE_COMMIT_MS, () => this.#endUnused(session)) : nothing
-    this.#idle.push({ session, sinceMs: clock.monotonicMs(), cancel })
+    const cancel =
+      use === 'commits' ? clock.after(IDLE_COMMIT_MS, () => this.#endUnused(connection)) : nothing
+    this.#idle.push({ connection, sinceMs: clock.monotonicMs(), cancel })
   }
 
-  #endUnused(session: Session<OwnClient>): void {
-    this.#idle = this.#idle.filter((idle) => idle.session !== session)
-    this.#end(session)
+  #endUnused(connection: PgConnection<OwnClient>): void {
+    this.#idle = this.#idle.filter((idle) => idle.connection !== connection)
+    this.#end(connection)
   }
 
   #endIdle(): void {
-    for (const { session, cancel } of this.#idle.splice(0)) {
+    for (const { connection, cancel } of this.#idle.splice(0)) {
       cancel()
-      this.#end(session)
+      this.#end(connection)
     }
   }
 
-  #isOld(session: Session<OwnClient>): boolean {
-    return this.#parts.clock.monotonicMs() >= (this.#retireAtMs.get(session) ?? Infinity)
+  #isOld(connection: PgConnection<OwnClient>): boolean {
+    return this.#parts.clock.monotonicMs() >= (this.#retireAtMs.get(connection) ?? Infinity)
   }
 
-  #end(session: Session<OwnClient>): void {
-    this.#track(this.#parts.connector.end(session.client))
+  #end(connection: PgConnection<OwnClient>): void {
+    this.#track(this.#parts.connector.end(connection.client))
   }
 
   #track(ending: Promise<void>): void {

@@ -1,7 +1,7 @@
 /**
- * The way to PostgreSQL, by `pg`. Every wait has an end on this side: `pg` alone hangs for ever on a connection whose other
- * end is gone. Permanent errors come out as HoldfastErrors, under codes of their own; other errors of the server and of the
- * socket come out as they are, so that the caller takes them for an outage and tries again.
+ * Access to PostgreSQL with `pg`. Every wait has a timeout on this side: `pg` alone hangs forever on a connection whose
+ * other end is gone. Permanent errors come out as HoldfastErrors, under codes of their own; other errors of the server
+ * and of the socket come out as they are, so that the caller takes them for an outage and tries again.
  */
 import { systemClock } from '../../../std/clock.ts'
 import type { Clock } from '../../../std/clock.ts'
@@ -12,26 +12,26 @@ import { retryWhile } from '../conflicts.ts'
 import { explain, isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
 import { Connector, loadPg, resultTypes } from './driver.ts'
 import type { PgModule } from './driver.ts'
-import { LentSessions } from './lent-pool.ts'
+import { LentConnections } from './lent-pool.ts'
 import { Listener, type Listening } from './listener.ts'
 import { readPgOptions } from './options.ts'
 import type { PgExecutorOptions, PgSettings } from './options.ts'
 import { OwnPool, closed } from './own-pool.ts'
-import type { PoolUse, Sessions } from './own-pool.ts'
+import type { PoolUse, ConnectionPool } from './own-pool.ts'
 import { Preparing } from './preparing.ts'
 import { askServer, checkServer } from './server.ts'
 import type { ServerFacts, ServerState } from './server.ts'
-import type { Session } from './session.ts'
+import type { PgConnection } from './connection.ts'
 import type { Queryable, SqlValue, Statement } from './statement.ts'
 import { rethrow, transact, type Transaction } from './transaction.ts'
-import { lentWire, ownWire, type Lender, type Wire, type WireTells } from './wire.ts'
+import { threadWire, ownWire, type ListenThread, type Wire, type WireTells } from './wire.ts'
 
 export interface PgParts {
   readonly clock: Clock
   readonly random: Random
   readonly load: () => Promise<PgModule>
-  /** Whose connection to listen on. @default nobody's: one of our own */
-  readonly lender: Lender | null
+  /** The thread on whose connection to listen. @default null: a connection of our own */
+  readonly thread: ListenThread | null
 }
 
 export interface TransactionOptions {
@@ -50,7 +50,7 @@ export function pgExecutor(options: PgExecutorOptions, parts: Partial<PgParts> =
     clock: parts.clock ?? systemClock,
     random: parts.random ?? systemRandom,
     load: parts.load ?? loadPg,
-    lender: parts.lender ?? null,
+    thread: parts.thread ?? null,
   })
 }
 
@@ -58,9 +58,9 @@ export class PgExecutor implements Queryable {
   readonly #settings: PgSettings
   readonly #parts: PgParts
   readonly #preparing: Preparing
-  readonly #sessions: Sessions
+  readonly #pool: ConnectionPool
   /** For handlers' transactions: they may take all of these, and none of the others. */
-  readonly #commitSessions: Sessions
+  readonly #commitPool: ConnectionPool
   /** Null where there is no way to a connection of our own. */
   readonly #listener: Listener | null
   #opening: Promise<ServerFacts> | undefined
@@ -72,22 +72,22 @@ export class PgExecutor implements Queryable {
   #isReadCommitted = true
 
   constructor(settings: PgSettings, parts: PgParts) {
-    const { clock, random, load, lender } = parts
+    const { clock, random, load, thread } = parts
     const { connectionString, pool, applicationName, onNotice } = settings
     this.#settings = settings
     this.#parts = parts
     this.#preparing = new Preparing(settings.prepare, onNotice)
     const connector =
       connectionString === null ? null : new Connector(load, { connectionString, applicationName }, clock)
-    const sessionsFor = (use: PoolUse): Sessions => {
+    const poolFor = (use: PoolUse): ConnectionPool => {
       const most = use === 'commits' ? settings.commitConnections : settings.connections
       const limits = { use, most, waitMs: settings.queryTimeoutMs }
-      if (pool !== null) return new LentSessions(pool, clock, limits)
+      if (pool !== null) return new LentConnections(pool, clock, limits)
       if (connector === null) throw new TypeError('neither a connection string nor a pool')
       return new OwnPool({ connector, clock, random, ...limits })
     }
-    this.#sessions = sessionsFor('statements')
-    this.#commitSessions = sessionsFor('commits')
+    this.#pool = poolFor('statements')
+    this.#commitPool = poolFor('commits')
     this.#listener =
       connector === null
         ? null
@@ -98,10 +98,10 @@ export class PgExecutor implements Queryable {
             onNotice,
             notify: (...notice) => this.#notify(...notice),
           })
-    if (lender !== null) lender.onThread = () => this.#listener?.moveToThread()
+    if (thread !== null) thread.onThread = () => this.#listener?.moveToThread()
   }
 
-  /** Connects, and tells what it found. Safe to call again. Rejects where the database cannot be used. */
+  /** Connects, and returns what it found. Safe to call again. Rejects if the database cannot be used. */
   open(): Promise<ServerFacts> {
     if (this.#closing !== undefined) return Promise.reject(closed())
     this.#opening ??= this.#ask().catch((error: unknown) => {
@@ -114,8 +114,8 @@ export class PgExecutor implements Queryable {
 
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
     if (!this.#isReadCommitted) return this.transaction((tx) => tx.query<Row>(statement, values))
-    const run = (session: Session): Promise<Row[]> => this.#run<Row>(session, statement, values)
-    return this.#retried(() => withSession(this.#sessions, run, this.#timeoutMs(statement))).catch(rethrow)
+    const run = (connection: PgConnection): Promise<Row[]> => this.#run<Row>(connection, statement, values)
+    return this.#retried(() => withConnection(this.#pool, run, this.#timeoutMs(statement))).catch(rethrow)
   }
 
   /**
@@ -141,10 +141,10 @@ export class PgExecutor implements Queryable {
   }
 
   #transact<T>(work: (tx: Transaction) => Promise<T>, { ofHandler = false }: TransactionOptions): Promise<T> {
-    const run = (session: Session): Promise<T> =>
+    const run = (connection: PgConnection): Promise<T> =>
       transact(
         {
-          session,
+          connection,
           timeoutMs: this.#settings.queryTimeoutMs,
           scriptTimeoutMs: this.#scriptTimeoutMs,
           run: (...call) => this.#run(...call),
@@ -152,17 +152,17 @@ export class PgExecutor implements Queryable {
         },
         work,
       )
-    const sessions = ofHandler ? this.#commitSessions : this.#sessions
-    return this.#retried(() => withSession(sessions, run))
+    const pool = ofHandler ? this.#commitPool : this.#pool
+    return this.#retried(() => withConnection(pool, run))
   }
 
   async script(sql: string): Promise<void> {
-    await withSession(this.#sessions, async (session) => {
+    await withConnection(this.#pool, async (connection) => {
       try {
-        await session.run({ text: sql }, this.#scriptTimeoutMs)
+        await connection.run({ text: sql }, this.#scriptTimeoutMs)
       } catch (error) {
-        // It may have begun a transaction, or changed a setting of the session.
-        session.destroy(toError(error))
+        // It may have begun a transaction, or changed a setting of the connection.
+        connection.destroy(toError(error))
         throw error
       }
     }).catch(rethrow)
@@ -188,8 +188,8 @@ export class PgExecutor implements Queryable {
   close(): Promise<void> {
     this.#closing ??= Promise.all([
       this.#listener?.close(),
-      this.#sessions.close(),
-      this.#commitSessions.close(),
+      this.#pool.close(),
+      this.#commitPool.close(),
     ]).then(() => undefined)
     return this.#closing
   }
@@ -218,10 +218,10 @@ export class PgExecutor implements Queryable {
   }
 
   async #openWire(connector: Connector, tells: WireTells, stop: AbortSignal): Promise<Wire> {
-    const { clock, lender } = this.#parts
-    const port = lender?.borrow() ?? null
-    const lent = port === null ? null : await lentWire(port, clock, tells, stop)
-    return lent ?? ownWire(connector, clock, tells, stop)
+    const { clock, thread } = this.#parts
+    const port = thread?.openPort() ?? null
+    const shared = port === null ? null : await threadWire(port, clock, tells, stop)
+    return shared ?? ownWire(connector, clock, tells, stop)
   }
 
   readonly #isWorthRetrying = (error: unknown): boolean =>
@@ -235,7 +235,11 @@ export class PgExecutor implements Queryable {
     return retryWhile(this.#parts, this.#isWorthRetrying, work)
   }
 
-  async #run<Row>(session: Session, statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
+  async #run<Row>(
+    connection: PgConnection,
+    statement: Statement,
+    values: readonly SqlValue[],
+  ): Promise<Row[]> {
     const name = this.#preparing.nameOf(statement)
     const query = {
       text: statement.text,
@@ -244,7 +248,7 @@ export class PgExecutor implements Queryable {
       ...(name === undefined ? {} : { name }),
     }
     try {
-      const { rows } = await session.run(query, this.#timeoutMs(statement))
+      const { rows } = await connection.run(query, this.#timeoutMs(statement))
       return rows as Row[]
     } catch (error) {
       if (isReplaced(error) && error instanceof Error) this.#interrupted.add(error)
@@ -257,15 +261,15 @@ export class PgExecutor implements Queryable {
   }
 }
 
-async function withSession<T>(
-  sessions: Sessions,
-  work: (session: Session) => Promise<T>,
+async function withConnection<T>(
+  pool: ConnectionPool,
+  work: (connection: PgConnection) => Promise<T>,
   waitMs?: number,
 ): Promise<T> {
-  const session = await sessions.take(waitMs)
+  const connection = await pool.take(waitMs)
   try {
-    return await work(session)
+    return await work(connection)
   } finally {
-    sessions.give(session)
+    pool.give(connection)
   }
 }

@@ -1,9 +1,9 @@
-/** One transaction on one session: what is done in it counts as a whole, or not at all, or is said to be unknown. */
+/** One transaction on one connection: what is done in it counts as a whole, or not at all, or is said to be unknown. */
 import { HoldfastError } from '../../../errors.ts'
 import { toError } from '../../../std/text.ts'
 import { endsConnection, explain, sqlState } from '../server-errors.ts'
 import { unreachable } from './driver.ts'
-import type { Session } from './session.ts'
+import type { PgConnection } from './connection.ts'
 import type { Queryable, SqlValue, Statement } from './statement.ts'
 
 /** What a handler writes through: the shape of a client of `pg`, so that whatever takes one takes it. */
@@ -12,10 +12,14 @@ export interface TransactionHandle {
 }
 
 export interface TransactionParts {
-  readonly session: Session
+  readonly connection: PgConnection
   readonly timeoutMs: number
   readonly scriptTimeoutMs: number
-  readonly run: <Row>(session: Session, statement: Statement, values: readonly SqlValue[]) => Promise<Row[]>
+  readonly run: <Row>(
+    connection: PgConnection,
+    statement: Statement,
+    values: readonly SqlValue[],
+  ) => Promise<Row[]>
   /** Whether an error means that the whole transaction is to be tried again. */
   readonly isWorthRetrying: (error: unknown) => boolean
 }
@@ -26,21 +30,21 @@ export async function transact<T>(
   parts: TransactionParts,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
-  const { session, timeoutMs, isWorthRetrying } = parts
+  const { connection, timeoutMs, isWorthRetrying } = parts
   const tx = new Transaction(parts)
   // Said aloud: a database may have another level by default.
-  await session.run({ text: 'begin isolation level read committed' }, timeoutMs)
+  await connection.run({ text: 'begin isolation level read committed' }, timeoutMs)
   let result: T
   try {
     result = await work(tx)
   } catch (error) {
     tx.over = true
-    await rollback(session)
+    await rollback(connection)
     // Whatever became of it on its way through the caller's code.
     throw isWorthRetrying(tx.failure) ? tx.failure : error
   }
   tx.over = true
-  await commit(session, timeoutMs, tx)
+  await commit(connection, timeoutMs, tx)
   return result
 }
 
@@ -55,25 +59,25 @@ export class Transaction implements Queryable {
   }
 
   query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
-    const run = (): Promise<Row[]> => this.#parts.run<Row>(this.#parts.session, statement, values)
+    const run = (): Promise<Row[]> => this.#parts.run<Row>(this.#parts.connection, statement, values)
     return this.#do(statement.name, run).catch(rethrow)
   }
 
   readonly handle: TransactionHandle = {
-    // With the driver's own types and none of our names: these statements, and their errors, are somebody else's.
+    // With the driver's own types and none of our names: these statements, and their errors, are the user's.
     query: (text, values = []) =>
       this.#do('a statement', () =>
-        this.#parts.session.run({ text, values: [...values] }, this.#parts.timeoutMs),
+        this.#parts.connection.run({ text, values: [...values] }, this.#parts.timeoutMs),
       ),
   }
 
   async script(sql: string): Promise<void> {
-    const { session, scriptTimeoutMs } = this.#parts
-    await this.#do('a script', () => session.run({ text: sql }, scriptTimeoutMs)).catch(rethrow)
+    const { connection, scriptTimeoutMs } = this.#parts
+    await this.#do('a script', () => connection.run({ text: sql }, scriptTimeoutMs)).catch(rethrow)
   }
 
   async #do<T>(what: string, work: () => Promise<T>): Promise<T> {
-    // Its connection may be in somebody else's transaction by now.
+    // Its connection may be in another transaction by now.
     if (this.over) throw transactionOver(what)
     try {
       return await work()
@@ -84,12 +88,12 @@ export class Transaction implements Queryable {
   }
 }
 
-async function commit(session: Session, timeoutMs: number, tx: Transaction): Promise<void> {
+async function commit(connection: PgConnection, timeoutMs: number, tx: Transaction): Promise<void> {
   // Lost before the commit was sent: certainly undone.
-  if (session.broken !== undefined) throw session.broken
+  if (connection.broken !== undefined) throw connection.broken
   let answer
   try {
-    answer = await session.run({ text: 'commit' }, timeoutMs)
+    answer = await connection.run({ text: 'commit' }, timeoutMs)
   } catch (error) {
     if (sqlState(error) !== undefined && !endsConnection(error)) throw error
     throw unreachable(
@@ -103,13 +107,13 @@ async function commit(session: Session, timeoutMs: number, tx: Transaction): Pro
   }
 }
 
-/** The error that led here matters more than this one: a session that cannot roll back is given up. */
-async function rollback(session: Session): Promise<void> {
-  if (session.broken !== undefined) return
+/** The error that led here matters more than this one: a connection that cannot roll back is given up. */
+async function rollback(connection: PgConnection): Promise<void> {
+  if (connection.broken !== undefined) return
   try {
-    await session.run({ text: 'rollback' }, ROLLBACK_MS)
+    await connection.run({ text: 'rollback' }, ROLLBACK_MS)
   } catch (error) {
-    session.destroy(toError(error))
+    connection.destroy(toError(error))
   }
 }
 

@@ -1,14 +1,14 @@
 /**
- * The connection that listens. In a process with a heartbeat thread that is the thread's own, which the thread lends to
- * the main thread through a port: so a worker process needs one connection less. In every other process, and where the
- * thread does not start, it is one of our own.
+ * The connection that listens. In a process with a heartbeat thread it is the thread's own, which the main thread uses
+ * through a port, so a worker process needs one connection less. In every other process, and if the thread does not
+ * start, it is one of our own.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError, type ErrorCode } from '../../../errors.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { cut, unreachable, type Connector, type PgNotice } from './driver.ts'
-import { Session } from './session.ts'
+import { PgConnection } from './connection.ts'
 
 export interface Wire {
   readonly isOwn: boolean
@@ -18,33 +18,33 @@ export interface Wire {
   run(text: string): Promise<void>
   /** Ends it politely. */
   end(): Promise<void>
-  /** Ends it at once; what is under way rejects with this reason. */
+  /** Ends it at once; pending calls reject with this reason. */
   cut(reason: Error): void
 }
 
 export interface WireTells {
   readonly onNotice: (notice: PgNotice) => void
-  /** Notices were dropped, because nobody read them for a while. */
+  /** Notices were dropped because the main thread did not read them for a while. */
   readonly onGap: () => void
 }
 
 export type OpenWire = (tells: WireTells, stop: AbortSignal) => Promise<Wire>
 
 /** The heartbeat thread, if there is one. */
-export interface Lender {
+export interface ListenThread {
   /** A port to its connection; null while there is no thread. */
-  borrow(): MessagePort | null
+  openPort(): MessagePort | null
   /** Called whenever a thread has started. */
   onThread: () => void
 }
 
-/** Statements of the main thread for a connection that the heartbeat thread lends. */
-export type ToLender =
+/** Statements of the main thread for the heartbeat thread's connection. */
+export type ToListenService =
   | { readonly type: 'run'; readonly id: number; readonly text: string }
   /** The notices sent last were read: the next ones may come. */
   | { readonly type: 'heard' }
 
-export type FromLender =
+export type FromListenService =
   /** The thread has started, and connects if need be. */
   | { readonly type: 'hello' }
   | { readonly type: 'open' }
@@ -55,9 +55,9 @@ export type FromLender =
 export const ANSWER_MS = 5_000
 /** A thread that needs longer to start takes over later. */
 const HELLO_MS = 2_000
-/** Beyond what the thread allows itself, which tells more. */
+/** Longer than the thread's own timeout, whose error says more. */
 const OPEN_MS = 10_000
-const LENT_ANSWER_MS = 2 * ANSWER_MS
+const THREAD_ANSWER_MS = 2 * ANSWER_MS
 
 export async function ownWire(
   connector: Connector,
@@ -66,27 +66,27 @@ export async function ownWire(
   stop: AbortSignal,
 ): Promise<Wire> {
   const client = await connector.connect(stop)
-  const session = new Session(client, clock, () => cut(client))
+  const connection = new PgConnection(client, clock, () => cut(client))
   client.on('notification', onNotice)
   return {
     isOwn: true,
     gone: new Promise((resolve) => client.on('end', resolve)),
     run: async (text) => {
-      await session.run({ text }, ANSWER_MS)
+      await connection.run({ text }, ANSWER_MS)
     },
     end: () => connector.end(client),
-    cut: (reason) => session.destroy(reason),
+    cut: (reason) => connection.destroy(reason),
   }
 }
 
-/** Null where the thread does not start in time, or ends before it has: then a connection of our own has to do. */
-export async function lentWire(
+/** Null if the thread does not start in time: the caller then uses a connection of our own. */
+export async function threadWire(
   port: MessagePort,
   clock: Clock,
   tells: WireTells,
   stop: AbortSignal,
 ): Promise<Wire | null> {
-  const wire = new LentWire(port, clock, tells)
+  const wire = new ThreadWire(port, clock, tells)
   const cutShort = (): void => port.close()
   stop.addEventListener('abort', cutShort)
   try {
@@ -105,10 +105,10 @@ export async function lentWire(
   }
 }
 
-class LentWire implements Wire {
+class ThreadWire implements Wire {
   readonly isOwn = false
   readonly gone: Promise<void>
-  /** Both resolve to false where the port is closed before. */
+  /** Both resolve to false if the port is closed first. */
   readonly hello: Promise<boolean>
   readonly opened: Promise<boolean>
   readonly #port: MessagePort
@@ -130,7 +130,7 @@ class LentWire implements Wire {
       this.#open = resolve
       this.#fail = reject
     })
-    // Where nobody waits for it any more.
+    // Nothing may be waiting for it any more.
     this.opened.catch(nothing)
     this.gone = new Promise((resolve) => {
       port.on('close', () => {
@@ -138,8 +138,8 @@ class LentWire implements Wire {
         resolve()
       })
     })
-    port.on('message', (message: FromLender) => this.#hear(message))
-    // Listening is no reason for the process to go on. Last, because a listener for messages is one.
+    port.on('message', (message: FromListenService) => this.#hear(message))
+    // Listening must not keep the process alive. Last, because adding a message listener refs the port again.
     port.unref()
   }
 
@@ -149,7 +149,7 @@ class LentWire implements Wire {
       this.#answers.set(id, (error) => (error === null ? resolve() : reject(error)))
     })
     this.#post({ type: 'run', id, text })
-    return withDeadline(this.#clock, LENT_ANSWER_MS, answered, slow)
+    return withDeadline(this.#clock, THREAD_ANSWER_MS, answered, slow)
   }
 
   end(): Promise<void> {
@@ -162,7 +162,7 @@ class LentWire implements Wire {
     this.#port.close()
   }
 
-  #hear(message: FromLender): void {
+  #hear(message: FromListenService): void {
     switch (message.type) {
       case 'hello':
         return this.#greet(true)
@@ -191,7 +191,7 @@ class LentWire implements Wire {
     for (const id of this.#answers.keys()) this.#answer(id, reason)
   }
 
-  #post(message: ToLender): void {
+  #post(message: ToListenService): void {
     this.#port.postMessage(message)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The heartbeat thread's one connection to PostgreSQL: it renews leases, and the main thread borrows it to listen
- * (`loan.ts`).
+ * The heartbeat thread's one connection to PostgreSQL: it renews leases, and runs LISTEN for the main thread
+ * (`listen-service.ts`).
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { Clock } from '../../../std/clock.ts'
@@ -8,10 +8,10 @@ import { withDeadline } from '../../../std/deadline.ts'
 import { formatDuration } from '../../../std/duration.ts'
 import { cancelRunning } from '../pg/cancel.ts'
 import { Connector, cut, loadPg, unreachable, type OwnClient } from '../pg/driver.ts'
-import { Session } from '../pg/session.ts'
+import { PgConnection } from '../pg/connection.ts'
 import { explain } from '../server-errors.ts'
 import type { PulseLink } from '../../pulse/keeper.ts'
-import { Loan } from './loan.ts'
+import { ListenService } from './listen-service.ts'
 
 export interface PostgresPulse {
   readonly connectionString: string
@@ -19,17 +19,17 @@ export interface PostgresPulse {
   readonly renew: string
 }
 
-/** How long the connection for a loan may take. */
-const LOAN_MS = 5_000
+/** How long connecting for LISTEN may take. */
+const CONNECT_MS = 5_000
 
 export class PostgresPulseLink implements PulseLink {
   readonly #connector: Connector
   readonly #renewal: string
   readonly #clock: Clock
-  #session: Session<OwnClient> | undefined
-  #connecting: Promise<Session<OwnClient>> | undefined
-  /** There is one at a time: the main thread asks for another only when it is done with this one. */
-  #loan: Loan | undefined
+  #connection: PgConnection<OwnClient> | undefined
+  #connecting: Promise<PgConnection<OwnClient>> | undefined
+  /** One at a time: the main thread asks for another only when it is done with this one. */
+  #service: ListenService | undefined
 
   constructor({ connectionString, renew }: PostgresPulse, clock: Clock) {
     this.#connector = new Connector(loadPg, { connectionString, applicationName: 'holdfast pulse' }, clock)
@@ -39,13 +39,13 @@ export class PostgresPulseLink implements PulseLink {
 
   async renew(worker: string, leaseMs: number): Promise<boolean> {
     try {
-      const session = await this.#take(leaseMs)
+      const connection = await this.#take(leaseMs)
       const answerMs = leaseMs / 3
-      const renewal = session.run({ text: this.#renewal, values: [worker] }, answerMs)
+      const renewal = connection.run({ text: this.#renewal, values: [worker] }, answerMs)
       // From now, not from when it is its turn: a statement of the main thread may be waiting for an answer.
       const { rows } = await withDeadline(this.#clock, answerMs, renewal, () => {
         const late = unreachable(`The database did not renew a lease within ${formatDuration(answerMs)}.`)
-        session.destroy(late)
+        connection.destroy(late)
         return late
       })
       return rows.length > 0
@@ -54,49 +54,49 @@ export class PostgresPulseLink implements PulseLink {
     }
   }
 
-  lend(port: MessagePort): void {
-    this.#loan?.end()
-    const loan = new Loan(port)
-    this.#loan = loan
-    this.#take(LOAN_MS).then(
-      (session) => loan.serve(session),
-      (error: unknown) => loan.fail(error),
+  listen(port: MessagePort): void {
+    this.#service?.end()
+    const service = new ListenService(port)
+    this.#service = service
+    this.#take(CONNECT_MS).then(
+      (connection) => service.serve(connection),
+      (error: unknown) => service.fail(error),
     )
   }
 
   async close(): Promise<void> {
-    const session = this.#session ?? (await this.#connecting?.catch(() => undefined))
-    this.#session = undefined
-    if (session === undefined) return
-    if (session.broken === undefined) await this.#connector.end(session.client)
-    else session.destroy(session.broken)
+    const connection = this.#connection ?? (await this.#connecting?.catch(() => undefined))
+    this.#connection = undefined
+    if (connection === undefined) return
+    if (connection.broken === undefined) await this.#connector.end(connection.client)
+    else connection.destroy(connection.broken)
   }
 
-  async #take(leaseMs: number): Promise<Session<OwnClient>> {
-    if (this.#session?.broken !== undefined) {
-      this.#session.destroy(this.#session.broken)
-      this.#session = undefined
+  async #take(leaseMs: number): Promise<PgConnection<OwnClient>> {
+    if (this.#connection?.broken !== undefined) {
+      this.#connection.destroy(this.#connection.broken)
+      this.#connection = undefined
     }
-    if (this.#session !== undefined) return this.#session
+    if (this.#connection !== undefined) return this.#connection
     this.#connecting ??= this.#connect(leaseMs).finally(() => (this.#connecting = undefined))
     return this.#connecting
   }
 
-  async #connect(leaseMs: number): Promise<Session<OwnClient>> {
+  async #connect(leaseMs: number): Promise<PgConnection<OwnClient>> {
     const late = new AbortController()
     const callOff = this.#clock.after(leaseMs, () =>
       late.abort(unreachable('The database did not accept a connection within the lease.')),
     )
     try {
       const client = await this.#connector.connect(late.signal)
-      const session = new Session(client, this.#clock, (busy) => {
+      const connection = new PgConnection(client, this.#clock, (busy) => {
         if (busy) void cancelRunning(this.#clock, client)
         cut(client)
       })
-      client.on('notification', (notice) => this.#loan?.hear(session, notice))
-      client.on('end', () => this.#loan?.lost(session))
-      this.#session = session
-      return session
+      client.on('notification', (notice) => this.#service?.hear(connection, notice))
+      client.on('end', () => this.#service?.lost(connection))
+      this.#connection = connection
+      return connection
     } finally {
       callOff()
     }

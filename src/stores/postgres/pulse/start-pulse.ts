@@ -6,7 +6,7 @@ import type { PostgresPulse } from './pulse-link.ts'
 
 const RENEW = `update holdfast.worker set expires_at = holdfast.now_ms() + lease_ms where id = $1::uuid returning id`
 
-/** There is no connection string beside a lent pool: then there is no thread either. */
+/** A user's pool without a connection string has no thread. */
 export function postgresThread(connectionString: string | null, names: Names): PulseParts['thread'] {
   if (connectionString === null)
     return { missing: 'a lent pool without a `url` beside it has no connection for it' }

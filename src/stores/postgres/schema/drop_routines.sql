@@ -1,10 +1,10 @@
--- Drops the functions, types and views that an earlier run of this script installed and that are not in the new set, or have
--- another header there (see schema.ts). The others are replaced in place: calls under way find them, their grants remain, and
--- your views may depend on them. If another one of ours depends on one that has to go, all are dropped. There is no
--- CASCADE: if something of yours depends on one of them, this fails and names it.
+-- Drops the functions, types and views that an earlier run of this script installed and that are not in the new set, or
+-- have another header there (see schema.ts). The others are replaced in place: running calls find them, their grants
+-- remain, and your views may depend on them. If another one of ours depends on one that must be dropped, all are
+-- dropped. There is no CASCADE: if one of your objects depends on one of them, this fails and names it.
 --
--- Each object is known by its kind and its exact name or signature, so functions and views of yours in the same schema are
--- left alone. If one of them has a name that the new set needs, this fails too.
+-- Each object is known by its kind and its exact name or signature, so your own functions and views in the same schema
+-- are left alone. If one of them has a name that the new set needs, this fails too.
 do $drop$
 declare
   v_old constant jsonb := (select info.headers from holdfast.schema_info as info);
@@ -54,7 +54,7 @@ begin
     end;
     if v_taken then
       raise exception '% already exists, and this script did not create it', v_one
-        using errcode = 'duplicate_object', hint = 'Use a schema of its own for the job tables, or another prefix.';
+        using errcode = 'duplicate_object', hint = 'Use a separate schema for the job tables, or another prefix.';
     end if;
   end loop;
 end $drop$;

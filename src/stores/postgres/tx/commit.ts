@@ -1,7 +1,7 @@
 /**
  * Exactly-once effects: what a handler writes and the completion of its job in one transaction. The lease is looked at
- * and locked last, right before the commit: that is the fence for all that was written, and nobody else has to wait for
- * the transaction meanwhile.
+ * and locked last, right before the commit: that is the fence for all that was written, and no other call has to wait
+ * for the transaction meanwhile.
  */
 import { HoldfastError } from '../../../errors.ts'
 import type { CommitRequest, CompletedSettlement, SettleRequest } from '../../store.ts'

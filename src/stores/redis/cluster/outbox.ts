@@ -1,7 +1,8 @@
 /**
- * Fires ticks of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule moves on
- * and the job goes into the outbox in one step. Then the process that fired it delivers the job to its queue and removes it from
- * the outbox; if that fails, the next upkeep of any process does. A job that is delivered twice is recognised by its sender.
+ * Fires ticks of schedules on a cluster, where a schedule and its job's queue are different shards: the schedule
+ * advances and the job goes into the outbox in one step. Then the process that fired it delivers the job to its queue
+ * and removes it from the outbox; if that fails, the next upkeep of any process does. A job that is delivered twice is
+ * recognised by its sender.
  */
 import type { NewJob } from '../../../job/record.ts'
 import type { Schedules } from '../../store.ts'

@@ -1,7 +1,7 @@
--- An index of all jobs of the shard by id, as functions: for lists and bulk changes. A sorted set of all ids would cost 3 µs and
--- 110 bytes a job; buckets of ids cost a tenth of that.
+-- An index of all jobs of the shard by id, as functions: for lists and bulk changes. A sorted set of all ids would cost
+-- 3 µs and 110 bytes per job; buckets of ids cost a tenth of that.
 --   ids:<bucket>  the ids of all jobs whose id begins with the same 7 characters, in one text, in the order of enqueue. A
---                 bucket is 64 ms of the clock that made the ids. Forgotten jobs stay in the text until the bucket has no
+--                 bucket is 64 ms of the clock that made the ids. Deleted jobs stay in the text until the bucket has no
 --                 job left, or sweep.lua packs it.
 --   buckets       all buckets, in order
 --   alive         bucket -> number of its jobs that are not forgotten
@@ -19,8 +19,8 @@ local function is_ascending(ids)
   return true
 end
 
--- Calls visit(bucket, first, last) for each run of ids with the same bucket. Ids that ascend, as those of one flush do, are
--- not cut one by one: if the ends of a part share a bucket, all of it does.
+-- Calls visit(bucket, first, last) for each run of ids with the same bucket. Ids that ascend, as those of one flush do,
+-- are not checked one by one: if both ends of a range share a bucket, all of it does.
 local function each_bucket(ids, visit)
   if #ids == 1 then return visit(bucket_of(ids[1]), 1, 1) end
   local function visit_part(first, last)

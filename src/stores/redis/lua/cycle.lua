@@ -1,8 +1,8 @@
 -- Uses: jobs, waiting, by_id, final, leases, release, attempts, reports, settle.
--- Keeps reports, settles, then claims: one step. Only the worker of a lease settles its positions, each once. A claim takes the first jobs
--- of a queue that is not paused, for a worker that is registered, and puts them under a token greater than all before.
--- Nothing is written before the lease was checked. A full Redis refuses none of it: the first write ends a lease or takes
--- jobs out of a set, which need no memory, or is write_though_full.
+-- Keeps reports, settles, then claims: one step. Only the worker of a lease settles its positions, each once. A claim
+-- takes the first jobs of a queue that is not paused, for a worker that is registered, and puts them under a token
+-- greater than all before. Nothing is written before the lease was checked. A full Redis refuses no part of it: the
+-- first write ends a lease or takes jobs out of a set, which need no memory, or is write_though_full.
 -- ARGV: worker, queue (empty: no claim), limit, 1 for a suspect too, the client's counter, number of leases to settle;
 --       each lease as settle_lease takes it; then reports as keep_reports takes them, if there are any.
 -- Answers: whether the worker is alive, the letters for each lease, and for each lease claimed its token, claimedAt,

@@ -7,7 +7,7 @@ local sender, seq = ARGV[1], tonumber(ARGV[2])
 local answered = remembered(sender, seq)
 if answered then return answered end
 
--- How many of ARGV a job takes.
+-- Number of ARGV entries per job.
 local WIDTHS = { n = 2, d = 3 }
 local groups, all = {}, {}
 local at = 4

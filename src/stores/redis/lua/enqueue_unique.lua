@@ -1,8 +1,8 @@
 -- Uses: jobs, waiting, by_id, insert.
--- Writes all jobs of a flush or none of them, once for each number of a sender. If another job holds a job's unique key, the
--- job's conflict rule is applied to that one, provided that it waits.
+-- Writes all jobs of a flush or none of them, once for each number of a sender. If another job holds a job's unique
+-- key, the job's conflict rule is applied to that one, if it is waiting.
 -- ARGV: sender, number, number of jobs; each job as job_at takes it.
--- Answers: for each job the id that stands for it and a letter, all in one text; '' for "all inserted".
+-- Answers: for each job the id of the resulting job and a letter, all in one text; '' for "all inserted".
 local sender, seq = ARGV[1], tonumber(ARGV[2])
 local answered = remembered(sender, seq)
 if answered then return answered end

@@ -1,8 +1,9 @@
 -- Uses: jobs, leases.
 -- Reads the leases of expired and retired workers, each as a whole, until there are about `limit` jobs. Writes nothing.
 -- ARGV: limit.
--- Answers: for each lease its token, worker, queue, claimedAt, the time, how many of the worker's open jobs can be running
---       (empty: all), and for each open job its position, id, head of its record, past, and 1 if its cancel was requested.
+-- Answers: for each lease its token, worker, queue, claimedAt, the time, how many of the worker's open jobs may be
+-- running (empty: all), and for each open job its position, id, head of its record, past, and 1 if its cancel was
+-- requested.
 local limit, found, leases = tonumber(ARGV[1]), 0, {}
 for _, worker in ipairs(redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', now)) do
   local at_once = redis.call('HGET', AT_ONCE, worker) or ''

@@ -1,7 +1,7 @@
--- Which jobs a filter selects, as a function.
--- A filter is JSON: states (letters: s scheduled, r ready, u running, c completed, d dead, x cancelled), queues, names, tags
--- and fingerprints (lists), from and before (finished at), created_from and created_before; and what stands in the stored
--- JSON of jobs that match: tag_texts, fingerprint_texts. Missing parts select all jobs.
+-- Which jobs a filter selects, as a function. A filter is JSON: states (letters: s scheduled, r ready, u running, c
+-- completed, d dead, x cancelled), queues, names, tags and fingerprints (lists), from and before (finished at),
+-- created_from and created_before; and the JSON texts that matching jobs contain: tag_texts, fingerprint_texts. Missing
+-- parts select all jobs.
 local function set_of(texts)
   if not texts then return nil end
   local found = {}
@@ -13,7 +13,7 @@ local function is_between(time, from, before)
   return (not from or time >= from) and (not before or time < before)
 end
 
--- Whether one of the texts is there as JSON writes it. Saves decoding most of what doesn't match.
+-- Whether one of the texts occurs as JSON writes it. Saves decoding most jobs that don't match.
 local function mentions(json, texts)
   for _, text in ipairs(texts) do
     if string.find(json, text, 1, true) then return true end
@@ -29,7 +29,7 @@ local function has_tag(options, tags)
   return false
 end
 
--- Head start, queue and name of a record. Most records begin alike, so few are decoded.
+-- Head start, queue and name of a record. Most records have the same beginning, so few are decoded.
 local known_heads = {}
 local function beginning_of(record)
   local text = string.match(record, '^%[%d+,(-?%d+,"[^"\\]*","[^"\\]*",)')
@@ -41,7 +41,7 @@ local function beginning_of(record)
   return known
 end
 
--- Returns a function from a list of ids to those that are selected, in the same order, with their records and ends.
+-- Returns a function from a list of ids to the selected ones, in the same order, with their records and ends.
 local function selector(filter)
   local queues, names, tags = set_of(filter.queues), set_of(filter.names), set_of(filter.tags)
   local fingerprints = set_of(filter.fingerprints)
@@ -49,7 +49,7 @@ local function selector(filter)
   local created_from, created_before = tonumber(filter.created_from), tonumber(filter.created_before)
   local by_end = states or from or before
   local by_time = created_from or created_before
-  -- Waiting and running jobs are only told apart if the filter does.
+  -- Waiting and running jobs are only distinguished if the filter does.
   local alive = states and string.gsub(states, '[^sru]', '') or ''
 
   local function fits_record(record)
@@ -90,7 +90,7 @@ local function selector(filter)
     return err and fingerprints[cjson.decode(err).fingerprint]
   end
 
-  -- What is cheap to read and leaves most out comes first.
+  -- The cheapest and most selective checks come first.
   return function(ids)
     if fingerprints then
       local failed = {}

@@ -46,7 +46,7 @@ local function leave_final(ids, queue, state)
   count(set, queue, -#ids)
 end
 
--- The one way out of the store, for jobs that are in no state any more.
+-- The one way out of the store, for jobs that are no longer in any state.
 local function erase(ids)
   check(write_many('HDEL', JOBS, ids) == #ids, 'a job without a record')
   if is_used(PAST) then

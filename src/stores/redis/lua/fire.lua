@@ -1,5 +1,5 @@
 -- Uses: jobs, waiting, by_id, insert, schedules.
--- Fires a tick of a schedule, if it is later than the last one that fired: moves the schedule on and writes its job.
+-- Fires a tick of a schedule, if it is later than the last one that fired: advances the schedule and writes its job.
 -- ARGV: schedule, tick, next tick (empty: none), then the job as job_at takes it.
 -- Answers: fired, already or missing.
 local text = redis.call('HGET', B .. 'schedules', ARGV[1])

@@ -1,7 +1,7 @@
 -- Uses: jobs, waiting, by_id, insert, schedules.
--- Fires a tick of a schedule on a cluster, where the job's queue is in another shard: moves the schedule on and puts the job
--- into the outbox, in one step. The process that fired it delivers it, or the next promote of any process does; it is
--- written once.
+-- Fires a tick of a schedule on a cluster, where the job's queue is in another shard: advances the schedule and puts
+-- the job into the outbox, in one step. The process that fired it delivers it, or the next promote of any process does;
+-- it is written once.
 -- ARGV: schedule, tick, next tick (empty: none), then the job as job_at takes it.
 -- Answers: fired, already or missing.
 local text = redis.call('HGET', B .. 'schedules', ARGV[1])

@@ -1,7 +1,8 @@
 -- Uses: jobs, waiting, by_id, final, leases, release.
--- Renews a registered worker, notes the cancels that took effect in it, and releases leases whose claim it got no answer to
--- ("strangers").
--- ARGV: worker, how many of its jobs can run at once (empty: as before), the number of this heartbeat (empty: none), how many
+-- Renews a registered worker, records the cancels that took effect in it, and releases leases whose claim answer it
+-- never got ("strangers").
+-- ARGV: worker, how many of its jobs can run at once (empty: as before), the number of this heartbeat (empty: none),
+-- how many
 --       cancels took effect, token and position of each, then the tokens of strangers.
 -- Answers: 1 if the worker is registered, its tokens, the token, position and reason (JSON) of each cancel that has not taken
 --       effect yet, and the paused queues.
@@ -10,7 +11,7 @@ local worker = ARGV[1]
 local lease_ms = redis.call('HGET', WORKERS, worker)
 if not lease_ms then return { 0, {}, {}, {} } end
 redis.call('ZADD', EXPIRY, now + tonumber(lease_ms), worker)
--- A heartbeat that comes after a later one tells what was true before.
+-- A heartbeat that arrives after a later one is out of date.
 local nth = tonumber(ARGV[3])
 local is_late = nth and nth < tonumber(redis.call('HGET', BEATS, worker) or 0)
 if nth and not is_late then redis.call('HSET', BEATS, worker, nth) end

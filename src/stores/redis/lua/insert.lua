@@ -26,7 +26,7 @@ local function remember_flush(sender, seq, answers)
   redis.call('HSET', SENDERS, sender, int(seq) .. ' ' .. int(now) .. ' ' .. answers)
 end
 
--- Returns an error if an id is there already, or twice in the flush. Called before the first write.
+-- Returns an error if an id already exists, or occurs twice in the flush. Called before the first write.
 local function refuse_known(ids)
   for index, record in ipairs(read_many(JOBS, ids)) do
     if record then return redis.error_reply('HFKNOWN ' .. ids[index]) end
@@ -65,8 +65,8 @@ local function insert(job)
   return job.id .. 'i'
 end
 
--- Changes the waiting job that holds the unique key. A reschedule changes only when it is due. A replace keeps only its id and
--- when it was created; the rest is the new job's, without attempts.
+-- Changes the waiting job that holds the unique key. A reschedule changes only when it is due. A replace keeps only its
+-- id and when it was created; the rest comes from the new job, without attempts.
 local function change_holder(job, id, record, queue, wait)
   leave(id, wait)
   if job.on_conflict == 'reschedule' then
@@ -83,7 +83,7 @@ local function change_holder(job, id, record, queue, wait)
   return id .. 'r'
 end
 
--- Returns the id that now stands for the job, and a letter: i inserted, d duplicate, r replaced, s rescheduled.
+-- Returns the id of the resulting job, and a letter: i inserted, d duplicate, r replaced, s rescheduled.
 local function insert_keyed(job)
   if job.key == '' then return insert(job) end
   local holder = holder_of(job.key)
@@ -109,7 +109,7 @@ local function fault_of(job)
   return nil
 end
 
--- A job from eight of ARGV, from `at` on.
+-- A job from eight entries of ARGV, starting at `at`.
 local function job_at(at)
   return { id = ARGV[at], queue = ARGV[at + 1], head_start = tonumber(ARGV[at + 2]), due = ARGV[at + 3],
     tail = ARGV[at + 4], key = ARGV[at + 5], hold = ARGV[at + 6], on_conflict = ARGV[at + 7] }

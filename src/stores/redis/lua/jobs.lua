@@ -5,7 +5,7 @@
 --   attempts id -> the newest attempt records (as many as `n` in its past), oldest first, one line of JSON each
 --   counts   state:queue -> number of jobs; only for running and the final states, the others are sizes of sets
 --   cancels  id -> reason of a requested cancel (JSON); only while it runs
---   heard    id -> 1 once its worker has reported that the cancel took effect; only beside the cancel
+--   heard    id -> 1 once its worker has reported that the cancel took effect; only together with the cancel
 --   keyed    id -> r or u, then the unique key; only while the job holds it
 
 -- Everything but the payload, which no script decodes.
@@ -32,7 +32,7 @@ local function write_past(id, past)
   else redis.call('HSET', PAST, id, cjson.encode(past)) end
 end
 
--- Replaces the record of a job that is there.
+-- Replaces the record of an existing job.
 local function write_record(id, record)
   check(redis.call('HSET', JOBS, id, record) == 0, id, 'had no record')
 end

@@ -1,4 +1,4 @@
--- Makes the candidate the leader for some time, or extends its time, unless another one leads. With 0 ms it steps down.
+-- Makes the candidate the leader for a term, or extends its term, unless another one leads. With 0 ms it steps down.
 -- ARGV: candidate, ms.
 -- Answers: 1 if it leads now.
 write_though_full()

@@ -1,8 +1,8 @@
--- Leases, as functions. The batch is the fence: a token can settle as long as its batch is there.
+-- Leases, as functions. The batch is the fence: a token can settle as long as its batch exists.
 --   batch    token -> worker, queue, claimedAt, all ids in one text, scores (MessagePack); never changed
 --   mask     token -> a 1 for each settled position; only while some are settled and some are open
 --   leases   "worker token", to find the leases of a worker
---   at_once  worker -> how many of its open jobs can be running, in the order of their claims; absent: all of them
+--   at_once  worker -> how many of its open jobs may be running, in the order of their claims; absent: all of them
 --   beats    worker -> the greatest number of a heartbeat so far
 --   revoked  token -> when it was revoked, or settled long after its claim, and the mask it had
 --   gaps     from -> to: token times after `from` and up to `to` that were never handed out here, see takeover.lua
@@ -97,7 +97,7 @@ local function revoke(lease)
   return ids, open
 end
 
--- Whether no token of this token time was handed out by this server or one whose data it has.
+-- Whether neither this server, nor one whose data it has, handed out a token of this token time.
 local function is_foreign(token_time)
   if token_time > tonumber(redis.call('GET', B .. 'token') or '0') then return true end
   local gaps = redis.call('HGETALL', GAPS)

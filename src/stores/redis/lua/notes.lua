@@ -5,8 +5,8 @@ local function notes_of(kind)
   return B .. 'notes:' .. kind, B .. 'notes_until:' .. kind
 end
 
--- Removes expired notes. Every call on a kind begins with this, so notes that nobody lists don't pile up. Redis has expiry of
--- single fields only since 7.4.
+-- Removes expired notes. Every call on a kind begins with this, so notes of a kind that is never listed don't pile up.
+-- Redis has expiry of single fields only since 7.4.
 local function forget_old_notes(kind)
   local texts, expiry = notes_of(kind)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', expiry, '-inf', now)) do

@@ -1,5 +1,5 @@
--- Begins every script: the keys of the shard, the time, and what all scripts use.
--- KEYS[1] is the shard's base; all names are computed from it. No key has that name alone: see cluster/queue-shards.ts.
+-- Begins every script: the keys of the shard, the time, and common functions. KEYS[1] is the shard's base; all names
+-- are computed from it. No key has exactly that name: see cluster/queue-shards.ts.
 local B = KEYS[1]
 local time = redis.call('TIME')
 -- The store's one clock; tests render this line for another time.
@@ -21,7 +21,7 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- The answer to arguments that no client of ours sends. Redis keeps what a script wrote before it failed, so every script
+-- The answer to arguments that our clients never send. Redis keeps the writes of a script that fails, so every script
 -- checks its arguments before its first write.
 local function refused(what)
   return redis.error_reply('HFREFUSED ' .. what)

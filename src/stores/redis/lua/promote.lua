@@ -1,13 +1,13 @@
 -- Uses: jobs, waiting.
--- Makes due jobs ready, the earliest of all queues first, no more than the limit. Reads about four jobs for each that it moves,
--- and one of each other queue, however many are due.
+-- Makes due jobs ready, the earliest of all queues first, no more than the limit. Reads about four jobs for each that
+-- it moves, and one job of every other queue, however many are due.
 -- ARGV: limit.
 -- Answers: how many, and when the next job is due (in ms from now; empty: none).
 write_though_full()
 local limit = tonumber(ARGV[1])
 
--- A front is the beginning of one queue's scheduled jobs, read in pieces: `jobs` is the piece (id, due time, id, …), `at` the
--- next one in it, `offset` the number of jobs before the piece, `size` the size of the next piece.
+-- A front is the beginning of one queue's scheduled jobs, read in chunks: `jobs` is the chunk (id, due time, id, …),
+-- `at` the next one in it, `offset` the number of jobs before the chunk, `size` the size of the next chunk.
 local function read_piece(front)
   front.jobs = redis.call('ZRANGE', front.key, front.offset, front.offset + front.size - 1, 'WITHSCORES')
   front.at = 1

@@ -1,5 +1,6 @@
 -- Uses: notes.
--- Writes or replaces a note, also in a full Redis, because workers announce themselves by notes. Without a text, removes it.
+-- Writes or replaces a note, even in a full Redis, because workers announce themselves by notes. Without a text,
+-- removes it.
 -- ARGV: kind, id, text, lifetime in ms (empty: it does not expire); or only kind and id.
 -- Answers: 1, or 0 if there was no note to remove.
 write_though_full()

@@ -1,7 +1,7 @@
 -- Uses: jobs, waiting, leases, running.
 -- Reads jobs as they are at one moment.
 -- ARGV: ids.
--- Answers: for each that is there id, record, past, end, state (r ready, s scheduled, u running, f final), due time of a
+-- Answers: for each existing job id, record, past, end, state (r ready, s scheduled, u running, f final), due time of a
 --       waiting job or rank of a running one, token, worker, claimedAt, 1 if its cancel was requested, attempt records.
 local records, pasts, ends = read_many(JOBS, ARGV), read_many(PAST, ARGV), read_many(ENDS, ARGV)
 local attempts = is_used(ATTEMPTS) and read_many(ATTEMPTS, ARGV) or {}

@@ -1,7 +1,7 @@
 -- Reports (progress and log lines of running jobs), as functions. They end the arguments of a call: the maximum number of lines
 -- per job, then for each report its token, position, progress (JSON or empty), number of lines, lines (JSON).
 
--- Checks the arguments from `at` on before anything is written. Returns what is wrong, or nil.
+-- Checks the arguments from `at` on before anything is written. Returns the problem, or nil.
 local function read_reports(at)
   if not tonumber(ARGV[at]) then return 'reports without their number of lines' end
   at = at + 1

@@ -1,14 +1,15 @@
 -- Uses: jobs, waiting, by_id, final, leases, release, attempts.
--- Takes leases away from expired workers and moves their jobs to the states that the caller chose. Skips a lease that was
--- settled or whose worker came back since the caller looked, and positions that were settled since then.
--- ARGV: maximum number of attempt records per job; for each lease its token, worker and number of jobs; for each job its
---       position, s (schedule it), d (it is dead) or l (release it: it cannot have been running), crashes, delay in ms,
+-- Takes leases away from expired workers and moves their jobs to the states that the caller chose. Skips a lease that
+-- was settled or whose worker returned since the caller's read, and positions that were settled since then.
+-- ARGV: maximum number of attempt records per job; for each lease its token, worker and number of jobs; for each job
+-- its
+--       position, s (schedule it), d (it is dead) or l (release it: it was not running), crashes, delay in ms,
 --       error (JSON), record of the attempt (JSON).
 -- Answers: for each lease a letter for each job: s, d, l, x (cancelled, if that was requested meanwhile) or - (skipped).
 local WIDTH = 6
 local TARGETS = { s = true, d = true, l = true }
 
--- Returns what is wrong with the arguments, or nil.
+-- Returns the problem with the arguments, or nil.
 local function find_fault()
   local at = 2
   while at <= #ARGV do
@@ -32,7 +33,7 @@ local fault = not keep and 'a rescue without its number of records' or find_faul
 if fault then return refused(fault) end
 write_though_full()
 
--- Moves one job whose worker is gone; ARGV from `at` on is what was decided about it. Returns its letter.
+-- Moves one job whose worker is gone; ARGV from `at` on is the decision about it. Returns its letter.
 local function crashed(lease, position, rank, at)
   local id, to = id_at(lease, position), ARGV[at + 1]
   local reason = redis.call('HGET', CANCELS, id)
@@ -80,7 +81,7 @@ while at <= #ARGV do
   if stands then
     local scores, before = scores_of(lease), { mask = lease.mask }
     local open = #revoke(lease)
-    -- Jobs start in the order of their leases: fewer of the worker's other jobs can have been running.
+    -- Jobs start in the order of their leases: fewer of the worker's other jobs may have been running.
     local at_once = redis.call('HGET', AT_ONCE, worker)
     if at_once then redis.call('HSET', AT_ONCE, worker, int(math.max(0, tonumber(at_once) - open))) end
     for job = 1, size do

@@ -1,5 +1,5 @@
--- Records with a part changed, as functions. They cut the text instead of encoding it again, because cjson writes an empty list
--- as an empty object.
+-- Functions that change parts of a record. They cut the text instead of encoding it again, because cjson writes an
+-- empty list as an empty object.
 local function with_payload(record, payload)
   return string.match(record, '^[^\n]*\n') .. payload
 end

@@ -1,5 +1,5 @@
--- Finds the leases of running jobs, as a function. Nothing tells which lease holds a job, because that would make every claim
--- dearer, so this looks through all batches until it has found every job.
+-- Finds the leases of running jobs, as a function. There is no index from a job to its lease, because that would make
+-- every claim more expensive, so this searches all batches until it has found every job.
 
 -- Whether a batch mentions one of the ids.
 local function has_any(packed, ids)
@@ -27,7 +27,7 @@ local function find_in(token, packed, wanted, found)
   return count_of
 end
 
--- To search a batch for each of many ids would take longer than to cut it into its ids.
+-- Searching a batch for each of many ids would take longer than splitting it into its ids.
 local MANY = 8
 
 -- Returns a table from the id of each running job to its lease and position.

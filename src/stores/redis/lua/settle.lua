@@ -93,13 +93,14 @@ local function read_detail(json)
   return detail
 end
 
--- Checks all settles of the call before anything is written, because a script that fails half-way keeps what it wrote. Keeps
--- the details of mixed settles, decoded, by their place in ARGV. Returns what is wrong, or nil and where the reports begin.
+-- Checks all settles of the call before anything is written, because a script that fails half-way keeps what it wrote.
+-- Keeps the details of mixed settles, decoded, by their place in ARGV. Returns the problem, or nil and where the
+-- reports begin.
 local mixed = {}
 local function read_settles(at)
   for _ = 1, tonumber(ARGV[6]) do
     local mode, size = ARGV[at + 1], tonumber(ARGV[at + 2])
-    -- f: all are forgotten; c: all are completed; m: each detail names its kind.
+    -- f: all are deleted; c: all are completed; m: each detail names its kind.
     local is_known = mode == 'f' or mode == 'c' or mode == 'm'
     if not (is_known and size) then return 'settlements of an unknown mode' end
     local first = at + 3 + size
@@ -127,7 +128,7 @@ local function settle_one(lease, id, rank, detail)
   kind.settle(lease, id, rank, value)
 end
 
--- Settles each job by its own detail; `places` tell where in ARGV that is.
+-- Settles each job by its own detail; `places` are the positions of these in ARGV.
 local function settle_mixed(lease, positions, ids, places)
   local scores = scores_of(lease)
   for index, id in ipairs(ids) do

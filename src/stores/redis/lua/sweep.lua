@@ -1,6 +1,6 @@
 -- Uses: jobs, leases, by_id.
--- Goes through a part of each of these and deletes what is out of date: revoked tokens, unique keys that were held for a time,
--- senders that send nothing any more, and in buckets the ids of jobs that are gone, if those are most of the bucket.
+-- Scans a part of each of these and deletes outdated entries: revoked tokens, unique keys that were held for a time,
+-- inactive senders, and the ids of deleted jobs in buckets, if those are most of the bucket.
 -- ARGV: a cursor for each of the four, then how long senders are kept (ms).
 -- Answers: the four cursors to continue from, and how many entries were deleted.
 write_though_full()

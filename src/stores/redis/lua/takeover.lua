@@ -1,10 +1,10 @@
 -- Uses: jobs, leases.
--- Runs first on every new connection: notes that another Redis process or primary serves this shard now. It may lack the last
--- writes of its predecessor (a replica that took over after a crash, a file whose end was lost). No token between the last
--- one known here and now was handed out here, or ever will be: a settle with such a token is answered lost. Without this
--- note it would be answered already, as soon as a later token is handed out.
--- Not covered: a primary that keeps running beside the new one, or whose clock was ahead by more than the change took, and
--- a proxy that keeps its clients' connections meanwhile. If INFO is forbidden, nothing is noted.
+-- Runs first on every new connection: records that another Redis process or primary serves this shard now. It may lack
+-- the last writes of its predecessor (a replica that took over after a crash, a file whose end was lost). No token
+-- between the last one known here and now was handed out here, or ever will be: a settle with such a token is answered
+-- lost. Without this record it would be answered already, as soon as a later token is handed out. Not covered: a
+-- primary that keeps running beside the new one, or whose clock was ahead by more than the change took, and a proxy
+-- that keeps its clients' connections meanwhile. If INFO is forbidden, nothing is recorded.
 -- Answers: 1 if it is another process or primary.
 local function fact(section, name)
   local info = redis.pcall('INFO', section)

@@ -3,9 +3,9 @@
 --   suspects:<lane>:<queue>  the same for ready jobs that lost a worker: they are claimed alone
 --   delay:<queue>            due time -> id
 --   queues                   queue -> its lanes, each between two spaces; every queue that ever had a job is there
--- A lane is the ready jobs of a queue with the same head start, and is named by that. Within a lane, the order of rank is the
--- order of due time, so the oldest ready job of a queue is the first job of one of its lanes. A queue has as many lanes as
--- priorities are used in it, mostly one.
+-- A lane is the ready jobs of a queue with the same head start, and is named after that. Within a lane, the order of
+-- rank is the order of due time, so the oldest ready job of a queue is the first job of one of its lanes. A queue has
+-- one lane for each priority in use, mostly one.
 local function key_of(set, lane, queue)
   return B .. set .. lane .. ':' .. queue
 end

@@ -1,12 +1,12 @@
 -- Uses: jobs, waiting, by_id, filter.
--- Goes through jobs in order of id, one step a call. A job that exists during all steps is seen once. Writes nothing.
--- ARGV: all, or dead for dead jobs only; up or down; the id after which to begin (empty: at the first); the lowest and the
---       highest id (empty: no bound); how many jobs are wanted; how many to look at; a filter as filter.lua takes it.
--- Answers: the id after which the next step begins (empty: there is none), how many were looked at, the selected ids.
+-- Goes through jobs in order of id, one step per call. A job that exists during all steps is seen once. Writes nothing.
+-- ARGV: all, or dead for dead jobs only; up or down; the id after which to begin (empty: at the first); the lowest and
+--       the highest id (empty: no bound); how many jobs are wanted; how many to scan; a filter as filter.lua takes it.
+-- Answers: the id after which the next step begins (empty: there is none), how many were scanned, the selected ids.
 local source, is_down, after, low, high = ARGV[1], ARGV[2] == 'down', ARGV[3], ARGV[4], ARGV[5]
 local want, budget = tonumber(ARGV[6]), tonumber(ARGV[7])
 local selected_of = selector(cjson.decode(ARGV[8]))
--- Nothing to check: unlike a bucket, this index has no forgotten jobs.
+-- Nothing to check: unlike a bucket, this index has no deleted jobs.
 if source == 'dead' and ARGV[8] == '{}' then selected_of = function(ids) return ids end end
 local MOST_AT_ONCE = 500
 
@@ -33,8 +33,8 @@ end
 
 local looked, found, last = 0, {}, after
 
--- The ids of a bucket in the order of the walk, each once (one that was forgotten and enqueued again is in the text twice), and
--- no more than may be looked at.
+-- The ids of a bucket in the order of the walk, each once (one that was deleted and enqueued again is in the text
+-- twice), and no more than may be scanned.
 local function bucket_ids(bucket)
   local all, ids = ids_in(redis.call('GET', B .. 'ids:' .. bucket)), {}
   local is_sorted = is_ascending(all)
@@ -52,7 +52,7 @@ local function bucket_ids(bucket)
   return ids
 end
 
--- Whether the walk is over: it has what it wants, or has looked at enough. Pieces grow while little is found.
+-- Whether the walk is over: it has found enough, or has scanned enough. Chunks grow while little is found.
 local size = math.max(16, math.min(want, MOST_AT_ONCE))
 local function look_at(ids)
   local first = 1

@@ -46,7 +46,7 @@ export class RedisPulseLink implements PulseLink {
 
   #newLine(): Line {
     const { url, db } = this.#pulse
-    // For whoever wonders about one more connection in CLIENT LIST.
+    // Identifies the connection in CLIENT LIST.
     const connection = { ...this.#pulse.connection, connectionName: 'holdfast-pulse' }
     const target = respTarget(url, connection)
     return new Line({

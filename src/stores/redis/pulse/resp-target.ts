@@ -32,7 +32,7 @@ const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   'stringNumbers',
 ])
 
-interface Said {
+interface GivenOptions {
   host?: string
   port?: number
   family?: number
@@ -45,9 +45,9 @@ interface Said {
 }
 
 export function respTarget(url: string | null, connection: ClientOptions): RespTarget | null {
-  const said = read(url === null ? connection : { ...connection, ...partsOf(url, connection) })
-  if (said === null) return null
-  const { host = 'localhost', port = 6379, family, path, username, password, tls, noDelay } = said
+  const given = read(url === null ? connection : { ...connection, ...partsOf(url, connection) })
+  if (given === null) return null
+  const { host = 'localhost', port = 6379, family, path, username, password, tls, noDelay } = given
   const tcp = family === undefined ? { host, port } : { host, port, family }
   const isNamed = username !== undefined && username !== ''
   const hasPassword = password !== undefined && password !== ''
@@ -56,7 +56,7 @@ export function respTarget(url: string | null, connection: ClientOptions): RespT
     tls: tls ?? null,
     auth: isNamed ? [username, password ?? ''] : hasPassword ? [password] : null,
     noDelay: noDelay ?? true,
-    connectionName: said.connectionName ?? null,
+    connectionName: given.connectionName ?? null,
   }
 }
 
@@ -74,17 +74,17 @@ function partsOf(url: string, { tls }: ClientOptions): ClientOptions {
   }
 }
 
-function read(options: ClientOptions): Said | null {
-  const said: Said = {}
+function read(options: ClientOptions): GivenOptions | null {
+  const given: GivenOptions = {}
   for (const [name, value] of Object.entries(options)) {
-    const isUnsaid = value === undefined || value === null || WITHOUT_EFFECT.has(name)
-    if (!isUnsaid && !take(said, name, value)) return null
+    const isUnset = value === undefined || value === null || WITHOUT_EFFECT.has(name)
+    if (!isUnset && !take(given, name, value)) return null
   }
-  return said
+  return given
 }
 
 /** False for what we cannot read. */
-function take(said: Said, name: string, value: unknown): boolean {
+function take(given: GivenOptions, name: string, value: unknown): boolean {
   switch (name) {
     case 'host':
     case 'path':
@@ -92,31 +92,31 @@ function take(said: Said, name: string, value: unknown): boolean {
     case 'password':
     case 'connectionName':
       if (typeof value !== 'string') return false
-      said[name] = value
+      given[name] = value
       return true
     case 'port':
     case 'family': {
       const number = typeof value === 'string' && value !== '' ? Number(value) : value
       if (typeof number !== 'number' || !Number.isInteger(number)) return false
-      said[name] = number
+      given[name] = number
       return true
     }
     case 'noDelay':
       if (typeof value !== 'boolean') return false
-      said.noDelay = value
+      given.noDelay = value
       return true
     case 'tls':
-      return takeTls(said, value)
+      return takeTls(given, value)
     default:
       return false
   }
 }
 
-function takeTls(said: Said, value: unknown): boolean {
+function takeTls(given: GivenOptions, value: unknown): boolean {
   if (value === false) return true
   if (value !== true && typeof value !== 'object') return false
   const tls = value === true || value === null ? {} : value
   if ('profile' in tls) return false
-  said.tls = tls
+  given.tls = tls
   return true
 }

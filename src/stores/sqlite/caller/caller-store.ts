@@ -1,5 +1,5 @@
 /**
- * The store in somebody else's database: tables with a prefix, on connections of the caller's own library in the caller's
+ * The store in the caller's database: tables with a prefix, on connections of the caller's own library in the caller's
  * thread. Two SQLite libraries of one process on one file lose data without an error, so it can be no other.
  *
  * Steps run on one connection of ours, `commit()` on another, and `{ tx }` on the caller's. Nothing renews leases while the
@@ -24,7 +24,7 @@ import { storeMethods } from '../store-methods.ts'
 import { toldTransaction, type SqliteDatabase } from './handle.ts'
 import { install, installNow } from './install.ts'
 import { Library } from './library.ts'
-import { Lookout } from './lookout.ts'
+import { CommitWatcher } from './commit-watcher.ts'
 import { StepQueue } from '../step-queue.ts'
 import { CallerTransactions } from './transactions.ts'
 
@@ -71,7 +71,7 @@ export function storeInDatabase(options: InDatabase, world: InDatabaseWorld = {}
 interface Opened {
   readonly database: Database
   readonly queue: StepQueue
-  readonly lookout: Lookout
+  readonly watcher: CommitWatcher
 }
 
 class CallerStore {
@@ -113,11 +113,11 @@ class CallerStore {
   }
 
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
-    const { lookout } = await this.#opened()
+    const { watcher } = await this.#opened()
     const remove = this.#listeners.add(listener)
-    lookout.start()
+    watcher.start()
     return async () => {
-      if (remove()) lookout.stop()
+      if (remove()) watcher.stop()
     }
   }
 
@@ -132,8 +132,8 @@ class CallerStore {
     await this.transactions.idle()
     await this.#installing?.catch(() => undefined)
     if (opened === undefined) return
-    const { database, queue, lookout } = opened
-    lookout.stop()
+    const { database, queue, watcher } = opened
+    watcher.stop()
     await queue.idle()
     database.close()
   }
@@ -149,7 +149,7 @@ class CallerStore {
     return opened
   }
 
-  /** Makes the tables if nobody has the write lock. If somebody has, the first step does, or the caller's transaction. */
+  /** Creates the tables if the write lock is free. Otherwise the first step does, or the caller's transaction. */
   async #open(): Promise<Opened> {
     const { database } = this.#library.connect()
     try {
@@ -162,8 +162,8 @@ class CallerStore {
         isDiskFull: () => isDiskFull(this.#library.path),
       })
       const queue = new StepQueue(runner, (hints) => this.#tell(hints))
-      const lookout = new Lookout(engine.db, async () => this.#tell(await this.call('news')))
-      return { database, queue, lookout }
+      const watcher = new CommitWatcher(engine.db, async () => this.#tell(await this.call('news')))
+      return { database, queue, watcher }
     } catch (error) {
       database.close()
       throw error

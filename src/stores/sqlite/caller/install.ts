@@ -1,6 +1,6 @@
 /**
- * Our tables in somebody else's database. Their version is in a table of its own, because user_version and
- * application_id of the file belong to its owner.
+ * Our tables in the caller's database. Their version is in a separate table, because user_version and application_id of
+ * the file belong to its owner.
  */
 import { HoldfastError } from '../../../errors.ts'
 import type { Database } from '../driver.ts'
@@ -16,7 +16,7 @@ export async function install(database: Database, texts: SqlTexts): Promise<void
   commitTables(database, texts)
 }
 
-/** The same without waiting: false if somebody else writes. */
+/** The same without waiting: false if the write lock is taken. */
 export function installNow(database: Database, texts: SqlTexts): boolean {
   if (isInstalled(database, texts)) return true
   try {

@@ -48,7 +48,8 @@ export class Library {
     const handle = this.#open()
     const database = adapt(handle)
     try {
-      // SQLite would block the event loop while it waits, and its waiting lets whoever had the lock win again.
+      // SQLite would block the event loop while it waits, and its busy handler lets the last holder of the lock win
+      // again.
       database.exec('pragma busy_timeout = 0')
       database.exec(`pragma synchronous = ${this.#durability}`)
       // On macOS fsync alone leaves data in the cache of the disk. Elsewhere these do nothing.

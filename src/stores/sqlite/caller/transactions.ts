@@ -86,7 +86,7 @@ export class CallerTransactions implements Transactions {
     return done
   }
 
-  /** Resolves when no commit is under way. */
+  /** Resolves when no commit is in progress. */
   async idle(): Promise<void> {
     await this.#commits
   }
@@ -97,7 +97,7 @@ export class CallerTransactions implements Transactions {
     return isKysely(tx) ? handleOfKysely(tx, library, systemRandom) : handleOf(tx, library)
   }
 
-  /** All of a step or nothing: whether the transaction goes on is for the caller to say. */
+  /** All of a step or nothing: the caller decides whether the transaction continues. */
   #inside<T>(handle: SqliteDatabase, step: (engine: Engine) => T): T {
     const { library, texts, isInstalled, refuseWhenClosed } = this.#parts
     refuseWhenClosed()
@@ -130,7 +130,7 @@ export class CallerTransactions implements Transactions {
 
   /**
    * Wakes workers of this process as soon as the caller's transaction has ended, if that is within a second. Otherwise,
-   * and in other processes, the regular look for news finds the jobs. If it was rolled back, the workers look in vain.
+   * and in other processes, the regular look for news finds the jobs. If it was rolled back, the workers find nothing.
    */
   #tellWhenOver(handle: SqliteDatabase, hints: readonly WakeUp[]): void {
     if (hints.length === 0) return

@@ -6,7 +6,7 @@ import { damaged } from './damage.ts'
 const FILES = ['jobs', 'leases', 'upkeep', 'admin', 'version'] as const
 const NAME = /^-- name: (\w+)$/m
 
-/** As the files name their tables; a store in somebody else's database has a prefix of its own. */
+/** As the files name their tables; a store in the caller's database has its own prefix. */
 export const PREFIX = 'holdfast_'
 
 /** The texts that a store runs. */

@@ -39,7 +39,7 @@ function meet(engine: Engine, job: NewJob, holder: JobRow | undefined, id: JobRo
     engine.putWaiting(engine.comeBack(holder, { due }), next)
     return { id, outcome: 'rescheduled' }
   }
-  // The holder keeps its id and when it was created. Everything else is the new job's, which nobody has tried yet.
+  // The holder keeps its id and when it was created. Everything else comes from the new job, without attempts.
   engine.takeKey(unique, id)
   const { seq, created } = holder
   const row = { ...jobColumns(job, due), seq, id, created }

@@ -15,7 +15,7 @@ export function rescue(engine: Engine, limit: number): RescueAnswer {
   return { workers: [...earlier.workers, ...now.workers], jobs: [...earlier.jobs, ...now.jobs] }
 }
 
-/** Only workers whose process is provably gone, so that nobody who was merely cut off loses anything. */
+/** Only workers whose process is provably gone, so that a worker that was only cut off loses nothing. */
 export function rescueGone(engine: Engine, limit: number): RescueAnswer {
   const workers = engine.db.all<WorkerRow>('allWorkers')
   if (!workers.some((worker) => isGone(engine, worker))) return { workers: [], jobs: [] }

@@ -72,7 +72,7 @@ export function isRead(name: StepName): name is keyof typeof READS {
   return name in READS
 }
 
-/** What another process may have changed that somebody here waits for. */
+/** Changes by other processes that this process may be waiting for. */
 function news(engine: Engine): readonly WakeUp[] {
   const { db } = engine
   const names = (rows: readonly { readonly name: string }[]): string[] => rows.map(({ name }) => name)

@@ -80,7 +80,7 @@ function holdsPglite(path: string): boolean {
   return has('PG_VERSION') || (has('base') && has('global'))
 }
 
-/** A link would give one database two names, each with a log of its own; opening a pipe would block for ever. */
+/** A link would give one database two names, each with its own log; opening a pipe would block forever. */
 function refuseUnfitFile(path: string): void {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return

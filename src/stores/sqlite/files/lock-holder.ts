@@ -1,4 +1,4 @@
-/** Names the process that holds SQLite's write lock, for the error of those who waited for it in vain. */
+/** Names the process that holds SQLite's write lock, for the error of a call that could not get it. */
 import { readFileSync, statSync } from 'node:fs'
 import { cleanText } from '../../../std/text.ts'
 import { readProcessStat } from './process-stat.ts'
@@ -16,7 +16,10 @@ export interface FileId {
   readonly ino: bigint
 }
 
-/** Such as `process 1234 (node /srv/app/worker.js, stopped)`. Null if nobody holds it, or the system does not tell. */
+/**
+ * Such as `process 1234 (node /srv/app/worker.js, stopped)`. Null if it is free, or the system does not reveal the
+ * holder.
+ */
 export function lockHolder(database: string): string | null {
   if (process.platform !== 'linux') return null
   try {

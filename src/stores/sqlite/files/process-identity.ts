@@ -108,7 +108,7 @@ function lookElsewhere(pid: number): Sighting {
     return { startTime: null }
   } catch (error) {
     const { code } = error as { readonly code?: unknown }
-    // EPERM: it is there, but it belongs to somebody else.
+    // EPERM: it exists, but belongs to another user.
     return code === 'ESRCH' ? 'gone' : 'unknown'
   }
 }

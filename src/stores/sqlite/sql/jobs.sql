@@ -1,4 +1,4 @@
--- The moves that every step is made of: where a job is, its keys, what it went through, and the counts.
+-- The building blocks of every step: where a job is, its keys, its history, and the counts.
 
 -- name: insertJob
 insert into holdfast_job (id, created, name, queue, priority, head, due, attempt, max_attempts, crashes, max_crashes,

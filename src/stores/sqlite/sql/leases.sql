@@ -104,7 +104,7 @@ select * from holdfast_worker;
 select name from holdfast_queue where paused = 1;
 
 -- name: unheardCancels
--- Workers that have not heard of a cancel yet.
+-- Workers that have not received a cancel yet.
 select distinct worker from holdfast_lease where token in (select token from holdfast_cancel where heard = 0);
 
 -- name: cancelAt

@@ -1,5 +1,5 @@
--- All tables. Each name begins with `holdfast_`, which a store in somebody else's database replaces by its own prefix.
--- Times are milliseconds since 1970 by the clock of this host.
+-- All tables. Each name begins with `holdfast_`, which a store in the caller's database replaces with its prefix. Times
+-- are milliseconds since 1970 by the clock of this host.
 --
 -- A job's body is written once, into holdfast_job. Thin tables say where the job is, and a move touches only them:
 --   in holdfast_ready: ready · in holdfast_scheduled: scheduled · in holdfast_ended: final · in none of them: running,
@@ -21,14 +21,14 @@ create table holdfast_job (
   crashes integer not null,
   max_crashes integer not null,
   unique_key text,
-  -- How long the key is held: 'ready' or 'unfinished', or for so many ms from the enqueue; both null without a key.
+  -- How long the key is held: 'ready' or 'unfinished', or for this many ms from the enqueue; both null without a key.
   key_while text,
   key_ms integer,
   -- Checksum of the row, see damage.ts.
   sum integer not null,
-  -- What few jobs have, as JSON: group, limits, envelope.
+  -- Fields that few jobs have, as JSON: group, limits, envelope.
   options text,
-  -- Last, so that reading the columns before it does not load what overflows the page.
+  -- Last, so that reading the columns before it does not load overflow pages.
   payload text not null
 ) strict;
 
@@ -70,14 +70,14 @@ create table holdfast_leased (
   seqs text not null
 ) strict;
 
--- Leases that were taken away from their worker. Kept for good: their tokens are lost for ever, and they are rare.
+-- Leases that were taken away from their worker. Never deleted: their tokens stay lost, and they are rare.
 create table holdfast_revoked (
   token integer primary key,
   -- The done mask of the lease at that time.
   done text
 ) strict;
 
--- Cancels of running jobs. heard: 1 once the worker has said that the handler's signal has fired.
+-- Cancels of running jobs. heard: 1 once the worker has reported that the handler's signal has aborted.
 create table holdfast_cancel (
   token integer not null,
   position integer not null,
@@ -92,7 +92,7 @@ create table holdfast_ended (
   finished integer not null,
   -- Lease under which it ended; null if it was waiting.
   token integer,
-  -- Of a completed job: who completed it, how long its handler ran, and its result as JSON (dropped: 1 if too large).
+  -- Of a completed job: its worker, how long its handler ran, and its result as JSON (dropped: 1 if too large).
   worker text,
   run_ms real,
   result text,
@@ -104,7 +104,7 @@ create table holdfast_ended (
 ) strict;
 create index holdfast_ended_finished on holdfast_ended (state, finished);
 
--- What a job went through. Only jobs that failed, or whose handlers said something, have a row.
+-- History of a job. Only jobs that failed, or whose handlers reported something, have a row.
 create table holdfast_past (
   seq integer primary key,
   -- The newest failure, as JSON, and its fingerprint.
@@ -118,7 +118,7 @@ create table holdfast_past (
   sum integer not null
 ) strict;
 
--- Who holds which unique key. until: null if it is held by the state of the job.
+-- Holders of unique keys. until: null if it is held by the state of the job.
 create table holdfast_unique_key (
   key text primary key,
   id text not null,
@@ -134,8 +134,8 @@ create table holdfast_intake (
 ) strict, without rowid;
 create index holdfast_intake_at on holdfast_intake (at);
 
--- Worker incarnations. Only the first at_once of a worker's open jobs, in order of token and position, can be running;
--- null: any of them. nth: greatest number of a heartbeat so far. process: whose it is, see process-identity.ts.
+-- Worker incarnations. Only the first at_once of a worker's open jobs, in order of token and position, may be running;
+-- null: any of them. nth: greatest number of a heartbeat so far. process: its process, see process-identity.ts.
 create table holdfast_worker (
   id text primary key,
   lease_ms integer not null,
@@ -168,7 +168,7 @@ create table holdfast_note (
   kind text not null,
   id text not null,
   text text not null,
-  -- Null: it stays.
+  -- Null: it does not expire.
   until integer,
   primary key (kind, id)
 ) strict, without rowid;
@@ -178,6 +178,6 @@ create table holdfast_leader (
   only integer primary key check (only = 1),
   id text not null,
   until integer not null,
-  -- Whose it is, see process-identity.ts.
+  -- Its process, see process-identity.ts.
   process text
 ) strict;

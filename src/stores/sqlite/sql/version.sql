@@ -1,4 +1,4 @@
--- Version of the tables in somebody else's database, whose user_version and application_id belong to its owner.
+-- Version of the tables in the caller's database, whose user_version and application_id belong to its owner.
 
 -- name: ownTables
 select lower(name) as name from sqlite_schema

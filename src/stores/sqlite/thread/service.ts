@@ -125,7 +125,10 @@ export class StoreService {
     })
   }
 
-  /** Another process has committed: tells what somebody here may wait for. Our own commits do not change the version. */
+  /**
+   * Another process has committed: emits the changes that this process may be waiting for. Our own commits do not
+   * change the version.
+   */
   #look(): void {
     if (this.#connection.check()) this.#version = undefined
     const version = this.#connection.dataVersion()

@@ -32,7 +32,7 @@ const LOSSES: readonly (keyof Events)[] = [
   'job.stuck',
   'job.rescued',
   'commit.lost',
-  'worker.reborn',
+  'worker.reregistered',
   'worker.lost',
 ]
 for (const event of LOSSES) hf.on(event, (facts) => problem(event, JSON.stringify(facts)))

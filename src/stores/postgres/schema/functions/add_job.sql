@@ -1,14 +1,14 @@
--- Enqueues from SQL: for triggers, other languages and psql. As any statement it is part of the transaction it runs in.
+-- Enqueues from SQL: for triggers, other languages and psql. Like any statement, it is part of its transaction.
 
 -- Adds a job and returns its id, or the id of the job that holds the unique key, which is left as it is. Parameters have
 -- names for callers: add_job('mail', '{}', run_at => now() + '1 hour').
 --   job_type      the name of the job, as in hf.job({ name }).
---   payload       its input; the job's schema judges it when it runs. null is the input of a job without one.
---   queue         one that some worker reads.
---   priority      0 to 9; a level is worth a minute here, whatever aging the queue was given.
+--   payload       its input; the job's schema validates it when it runs. null for a job without input.
+--   queue         one that a worker reads.
+--   priority      0 to 9; a level is worth a minute here, regardless of the queue's aging.
 --   run_at        null is now, and so is the past.
---   max_attempts  tries in all.
---   unique_key    held until the job is final, apart for each job name.
+--   max_attempts  maximum number of attempts.
+--   unique_key    held until the job is final; each job name has its own keys.
 create function holdfast.add_job(
   job_type text, payload json, queue text default 'default', priority integer default 5,
   run_at timestamptz default null, max_attempts integer default 4, unique_key text default null

@@ -12,7 +12,7 @@ create function holdfast.admit(
 declare
   v_place record;
 begin
-  insert into holdfast.payload as apart (id, body)
+  insert into holdfast.payload as large (id, body)
   select job.id, job.payload from unnest(p_ids, p_payloads) as job (id, payload) where octet_length(job.payload) > 512;
 
   -- The common case: only the columns without a default.

@@ -1,6 +1,6 @@
 -- Cancels a job in any state. p_states, if given, limits it to jobs that are in one of these states now. Returns
 --   cancelled  the job was waiting, and never runs again
---   requested  a worker holds it and is told (the first reason stays)
+--   requested  a worker holds it and is notified (the first reason stays)
 --   heard      that worker has reported that the cancel took effect
 --   final      it is too late
 --   missing    there is no such job
@@ -24,7 +24,7 @@ begin
   end loop;
 end $$;
 
--- Cancels a job that waits in one of these states (null: any); otherwise false.
+-- Cancels a waiting job in one of these states (null: any); otherwise false.
 create function holdfast.cancel_waiting(p_id uuid, p_reason text, p_states text[]) returns boolean language plpgsql as $$
 declare
   v_job constant holdfast.waiting := holdfast.take_waiting(p_id, p_states);
@@ -61,8 +61,8 @@ begin
   return 'requested';
 end $$;
 
--- The leases under which these jobs run. Only looks: locks of leases that turn out not to matter would be kept until the
--- transaction ends.
+-- The leases under which these jobs run. Takes no locks: locks on irrelevant leases would be held until the transaction
+-- ends.
 create function holdfast.open_leases(p_ids uuid[]) returns table (token bigint, place integer) language plpgsql stable as $$
 begin
   return query

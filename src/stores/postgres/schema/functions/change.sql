@@ -35,7 +35,7 @@ begin
     from (
       select distinct found.token, found.place
       from unnest(p_ids) as asked
-      -- Strays are not in history: they have rows of their own in ended.
+      -- Strays are not in history: they have their own rows in ended.
       cross join lateral holdfast.find_within_bounds(asked) as found
       join holdfast.history as history on history.token = found.token
       where history.mask is null or get_bit(history.mask, found.place) = 1
@@ -188,7 +188,8 @@ begin
   return 'edited';
 end $$;
 
--- Pauses or resumes a queue. It waits for claims under way, so no claim takes from a paused queue once this has committed.
+-- Pauses or resumes a queue. It waits for running claims, so no claim takes from a paused queue once this has
+-- committed.
 create function holdfast.set_paused(p_queue text, p_paused boolean) returns void language plpgsql as $$
 begin
   perform pg_advisory_xact_lock('holdfast.queue'::regclass::oid::integer, hashtext(p_queue));

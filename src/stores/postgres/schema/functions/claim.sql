@@ -14,8 +14,8 @@
 --   Pruning by number takes 3 and 4 batch by batch. It can deadlock with a discard of the same jobs.
 --   If a job is released during a bulk cancel, the cancel locks it after leases.
 
--- Whether claims may take from the queue. A pause waits for the claims under way, so that none comes after its answer.
--- A function of its own, because locking and looking must not share a snapshot.
+-- Whether claims may take from the queue. A pause waits for running claims, so that none takes jobs after its answer. A
+-- separate function, because locking and reading must not share a snapshot.
 create function holdfast.queue_is_open(p_queue text) returns boolean language plpgsql as $$
 begin
   perform pg_advisory_xact_lock_shared('holdfast.queue'::regclass::oid::integer, hashtext(p_queue));
@@ -23,17 +23,17 @@ begin
 end $$;
 
 -- Takes the jobs of lowest rank, at most p_limit: the plain ones under one lease, and a crash suspect, at most one per
--- claim, under a lease of its own. p_lanes, p_from and p_to say where to look: in which lanes, from which rank on and up to
--- which rank, exclusive; a lane may be listed several times.
+-- claim, under its own lease. p_lanes, p_from and p_to are the ranges to read: lane, lowest rank, and highest rank,
+-- exclusive; a lane may be listed several times.
 --
--- apart: the claimed jobs whose payloads are in the table payload; null if there are none.
+-- large: the claimed jobs whose payloads are in the table payload; null if there are none.
 -- answer: how much it has seen, and the leases as holdfast.grant_lease writes them, each behind U+001C:
---   .  nothing is left there that is not locked by somebody else
+--   .  nothing is left there except jobs locked by others
 --   +  there may be more
---   -  it did not look: the queue is paused
+--   -  it read nothing: the queue is paused
 create function holdfast.claim(
   p_worker uuid, p_queue text, p_limit integer, p_lanes smallint[], p_from bigint[], p_to bigint[],
-  out answer text, out apart uuid[]
+  out answer text, out large uuid[]
 ) language plpgsql as $$
 declare
   v_now bigint;
@@ -49,7 +49,7 @@ begin
   end if;
   answer := '.';
   v_now := holdfast.now_ms();
-  -- Most lanes are empty, and a look at each is cheap. If only one has jobs, it is read once, with the whole limit.
+  -- Most lanes are empty, and checking each is cheap. If only one has jobs, it is read once, with the whole limit.
   select array_agg(here.lane), array_agg(here.low), array_agg(here.high) into v_lanes, v_lows, v_highs
   from unnest(p_lanes, p_from, p_to) as here (lane, low, high)
   cross join lateral (
@@ -61,7 +61,7 @@ begin
   if cardinality(v_lanes) = 1 and v_lanes[1] <> 10 then
     select array_agg(job.place) as places, array_agg(job.id) as ids, string_agg(job.job, ',') as jobs,
       string_agg(job.payload, E'\x1e') as payloads, bool_or(job.keyed) as keyed,
-      array_agg(job.id) filter (where job.payload = '') as apart, min(job.name) as first_name,
+      array_agg(job.id) filter (where job.payload = '') as large, min(job.name) as first_name,
       max(job.name) as last_name
     into v_taken
     from (
@@ -79,8 +79,8 @@ begin
     if v_taken.ids is null then return; end if;
     answer := case when cardinality(v_taken.ids) < p_limit then E'.\x1c' else E'+\x1c' end
       || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids, v_taken.jobs, v_taken.payloads,
-        v_taken.keyed, v_taken.apart is not null, v_taken.first_name, v_taken.last_name);
-    apart := v_taken.apart;
+        v_taken.keyed, v_taken.large is not null, v_taken.first_name, v_taken.last_name);
+    large := v_taken.large;
     return;
   end if;
 
@@ -90,7 +90,7 @@ begin
     select array_agg(job.place order by job.rank, job.id) as places, array_agg(job.id order by job.rank, job.id) as ids,
       string_agg(job.job, ',' order by job.rank, job.id) as jobs,
       string_agg(job.payload, E'\x1e' order by job.rank, job.id) as payloads, bool_or(job.keyed) as keyed,
-      array_agg(job.id) filter (where job.payload = '') as apart, min(job.name) as first_name, max(job.name) as last_name
+      array_agg(job.id) filter (where job.payload = '') as large, min(job.name) as first_name, max(job.name) as last_name
     from (
       select ready.ctid as place, ready.id, ready.lane, ready.rank, ready.name, ready.unique_key is not null as keyed,
         coalesce(ready.payload, '') as payload,
@@ -101,8 +101,8 @@ begin
     group by job.lane = 10
   loop
     answer := answer || E'\x1c' || holdfast.grant_lease(p_worker, p_queue, v_now, v_taken.places, v_taken.ids,
-      v_taken.jobs, v_taken.payloads, v_taken.keyed, v_taken.apart is not null, v_taken.first_name, v_taken.last_name);
-    apart := apart || v_taken.apart;
+      v_taken.jobs, v_taken.payloads, v_taken.keyed, v_taken.large is not null, v_taken.first_name, v_taken.last_name);
+    large := large || v_taken.large;
   end loop;
 end $$;
 
@@ -115,10 +115,10 @@ declare
   v_wanted bigint;
   v_got tid[];
 begin
-  -- Another claim may lock some of the jobs between the look and the lock. Then look again, for the rest.
+  -- Another claim may lock some of the jobs between the read and the lock. Then read again, for the rest.
   for v_try in 1 .. 5 loop
     with wanted as materialized (
-      -- How many jobs to take from each lane. Looks without locks, because the lanes share the limit by rank.
+      -- How many jobs to take from each lane. Reads without locks, because the lanes share the limit by rank.
       select best.lane, best.low, best.high, count(*)::integer as size
       from (
         select lanes.lane, lanes.low, lanes.high
@@ -130,7 +130,7 @@ begin
           order by ready.rank, ready.id
           limit case when lanes.lane = 10 then 1 else p_limit end
         ) as first
-        -- If another claim has taken the suspect meanwhile, do not look for another one.
+        -- If another claim has taken the suspect meanwhile, do not search for another one.
         where v_try = 1 or lanes.lane <> 10
         order by first.rank, first.id
         limit p_limit - cardinality(v_places)

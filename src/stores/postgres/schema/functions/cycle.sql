@@ -1,8 +1,8 @@
 -- Settles, then claims, so that the claim can take what the settle released. Either part may be left out (p_leases or
--- p_queue null). The first row is 'a' if the worker is alive, otherwise 'd', followed by the answer of holdfast.settle, and
--- behind U+001C the answer of holdfast.claim. Each further row is the payload of a claimed job that has it in the table
--- payload, in order of id. Payloads in the first row cost the server twice as much at 8 KB, and a second statement for them
--- waits for a client that is busy with the jobs before.
+-- p_queue null). The first row is 'a' if the worker is alive, otherwise 'd', followed by the answer of holdfast.settle,
+-- and behind U+001C the answer of holdfast.claim. Each further row is the payload of a claimed job that has it in the
+-- table payload, in order of id. Payloads in the first row cost the server twice as much at 8 KB, and a second
+-- statement for them would wait for a client that is busy with earlier jobs.
 --
 -- A call that settles nothing does not wait for the disk. If the server crashes in the next moments, the claim never happened
 -- and its jobs start again, which at-least-once allows. Its token is never used again, see holdfast.skip_lost_tokens. Only
@@ -36,17 +36,17 @@ begin
   if not found then perform holdfast.skip_lost_tokens(); end if;
   v_claimed := holdfast.claim(p_worker, p_queue, p_limit, p_lanes, p_from, p_to);
   return next 'a' || v_settled || E'\x1c' || v_claimed.answer;
-  if v_claimed.apart is null then return; end if;
-  return query select payload.body from holdfast.payload as payload where payload.id = any (v_claimed.apart) order by payload.id;
+  if v_claimed.large is null then return; end if;
+  return query select payload.body from holdfast.payload as payload where payload.id = any (v_claimed.large) order by payload.id;
   get diagnostics v_found = row_count;
-  if v_found <> cardinality(v_claimed.apart) then
-    raise exception 'claimed % jobs with large payloads, but found % payloads', cardinality(v_claimed.apart), v_found;
+  if v_found <> cardinality(v_claimed.large) then
+    raise exception 'claimed % jobs with large payloads, but found % payloads', cardinality(v_claimed.large), v_found;
   end if;
 end $$;
 
--- The same, with reports as holdfast.report takes them, which are kept before anything is settled. A function of its own, so that
--- a cycle without reports costs what it did. It locks every lease of the call first, in order of token: reports and settles
--- would otherwise each begin at the lowest.
+-- The same, with reports as holdfast.report takes them, which are kept before anything is settled. A separate function,
+-- so that a cycle without reports costs nothing extra. It locks every lease of the call first, in order of token:
+-- reports and settles would otherwise each begin at the lowest.
 create function holdfast.cycle_with_reports(
   p_reports json, p_lines integer, p_worker uuid, p_leases bigint[], p_masks text[], p_kinds text[], p_delays bigint[],
   p_run_ms integer[], p_details text[], p_dropped boolean[], p_records text[], p_forget boolean, p_queue text,
@@ -65,11 +65,11 @@ begin
     p_records, p_forget, p_queue, p_limit, p_lanes, p_from, p_to);
 end $$;
 
--- Runs once after each crash of the server, before the first claim or before the first answer about a lease that is gone.
--- Recovery may put the token sequence back behind tokens that claims had taken shortly before the crash; skipping a million
--- tokens is beyond all of them. Claims do not commit in order of token either, so a token up to 100,000 below the sequence may
--- be lost although a greater one reached the disk. holdfast.was_finished asks for proof in this range. Other sessions wait for
--- this transaction, which does wait for the disk: the next crash must not undo the skip.
+-- Runs once after each crash of the server, before the first claim or before the first answer about a lease that is
+-- gone. Recovery may put the token sequence back behind tokens that claims had taken shortly before the crash; skipping
+-- a million tokens is beyond all of them. Claims do not commit in order of token either, so a token up to 100,000 below
+-- the sequence may be lost although a greater one reached the disk. holdfast.was_finished requires proof in this range.
+-- Other sessions wait for this transaction, which does wait for the disk: the next crash must not undo the skip.
 create function holdfast.skip_lost_tokens() returns void language plpgsql as $$
 declare
   v_next bigint;

@@ -1,5 +1,5 @@
--- Groups of dead letters that failed alike, among the first p_limit that match between two ids, oldest first. looked and unread as
--- in holdfast.list_jobs; the group is null in the only row of an empty answer.
+-- Groups of dead letters with the same fingerprint, among the first p_limit that match between two ids, oldest first.
+-- looked and unread as in holdfast.list_jobs; the group is null in the only row of an empty answer.
 create function holdfast.dead_groups(
   p_queues text[], p_names text[], p_fingerprints text[], p_tags text[],
   p_finished_from bigint, p_finished_before bigint, p_created_from bigint, p_created_before bigint,
@@ -8,7 +8,7 @@ create function holdfast.dead_groups(
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_index constant text := holdfast.dead_index(p_fingerprints, p_finished_from, p_finished_before);
-  -- If all that is seen matches, there is no need to see more.
+  -- If all rows read so far match, there is no need to read more.
   v_budget constant integer := case
     when coalesce(p_queues, p_names, p_fingerprints, p_tags) is null
       and coalesce(p_finished_from, p_finished_before, p_created_from, p_created_before) is null

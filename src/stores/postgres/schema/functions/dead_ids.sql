@@ -1,5 +1,5 @@
--- The index that finds the dead letters of a filter with the fewest looks: time, fingerprint, or id. Time counts as narrow
--- up to 20,000 dead letters, which take some milliseconds to sort by id.
+-- The index that finds the dead letters of a filter with the fewest reads: time, fingerprint, or id. Time counts as
+-- narrow up to 20,000 dead letters, which take some milliseconds to sort by id.
 create function holdfast.dead_index(p_fingerprints text[], p_finished_from bigint, p_finished_before bigint)
 returns text language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -18,9 +18,10 @@ begin
   return case when cardinality(p_fingerprints) <= 20 then 'fingerprint' else 'id' end;
 end $$;
 
--- SQL that selects dead letters between two ids in the order given (asc or desc), by one of those indexes: those that match
--- by what the index holds. A limit within a lateral join leaves the planner no choice but to look each one up, and an
--- order by fingerprint (which = would make pointless) none but to use that index. It takes fingerprints as $4, times as $6 and $7, ids as $10 and $11, and how many as $13.
+-- SQL that selects dead letters between two ids in the order given (asc or desc), by one of those indexes: those that
+-- match by the index's columns. A limit within a lateral join forces the planner to look each one up, and an order by
+-- fingerprint (which = would make pointless) to use that index. It takes fingerprints as $4, times as $6 and $7, ids as
+-- $10 and $11, and the limit as $13.
 create function holdfast.dead_between(p_index text, p_order text) returns text language sql immutable as $$
   select format(case p_index
     when 'time' then 'select dead.* from (

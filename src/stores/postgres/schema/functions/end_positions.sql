@@ -1,6 +1,6 @@
--- The only way out of running: every settle, release and rescue ends positions here, after it has written what became of
--- them. p_kept says that this settle wrote history, which refers to the batch. The last position deletes the lease. It also
--- deletes the batch, unless a row of history refers to it: rows of earlier settles may have been pruned since.
+-- The only way out of running: every settle, release and rescue ends positions here, after it has written their
+-- outcome. p_kept says that this settle wrote history, which refers to the batch. The last position deletes the lease.
+-- It also deletes the batch, unless a row of history refers to it: rows of earlier settles may have been pruned since.
 create function holdfast.end_positions(p_lease holdfast.lease, p_mask varbit, p_kept boolean) returns void
 language plpgsql as $$
 declare

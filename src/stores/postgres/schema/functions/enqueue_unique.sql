@@ -60,10 +60,10 @@ end $$;
 -- Returns the job that holds the key of a job that is about to be enqueued. If there is none, takes the key, and holder is
 -- null. outcome is 'duplicate' if on_conflict is ignore, which leaves the holder as it is.
 --
--- Ignore does not lock the holder's key, because the holder's settle, and its worker with it, would have to wait until the
--- caller's transaction ends. If the claim of the holder frees the key, this locks the waiting job instead: then the claim
--- either comes after the caller's transaction, or came first and has freed the key. In isolation levels above read
--- committed a look may be out of date, so there the key is locked first.
+-- Ignore does not lock the holder's key, because the holder's settle, and its worker with it, would have to wait until
+-- the caller's transaction ends. If the claim of the holder frees the key, this locks the waiting job instead: then the
+-- claim either comes after the caller's transaction, or came first and has freed the key. In isolation levels above
+-- read committed a read may be out of date, so there the key is locked first.
 create function holdfast.look_for_holder(p_job holdfast.waiting, p_on_conflict text, out holder uuid, out outcome text)
 language plpgsql as $$
 declare
@@ -97,6 +97,6 @@ begin
       outcome := 'duplicate';
       return;
     end if;
-    -- The holder was claimed or moved meanwhile: look again.
+    -- The holder was claimed or moved meanwhile: read again.
   end loop;
 end $$;

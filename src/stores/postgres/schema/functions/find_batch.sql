@@ -1,6 +1,6 @@
--- The batches whose bounds contain an id. Most lie within one block of ids, see id_bounds.sql: both bounds are in the block of
--- this id. The others stand apart in the index; their bounds reach a minute around their middle, see grant_lease. Each range
--- has two ends for either bound, so that either index of the two serves.
+-- The batches whose bounds contain an id. Most lie within one block of ids, see id_bounds.sql: both bounds are in the
+-- block of this id. The others are separate in the index; their bounds reach a minute around their middle, see
+-- grant_lease. Each range has two ends for either bound, so that either of the two indexes works.
 create function holdfast.batches_around(p_id uuid) returns setof holdfast.batch language sql stable as $$
   select batch.* from holdfast.batch as batch
   where not batch.wide and batch.high between p_id and holdfast.block_end(p_id)

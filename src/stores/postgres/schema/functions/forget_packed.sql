@@ -17,7 +17,7 @@ begin
     v_mask := coalesce(v_pack.mask, repeat('1', v_batch.size)::varbit);
     v_gone := v_mask & holdfast.mask_of(v_batch.size, p_places);
     continue when position(B'1' in v_gone) = 0;
-    -- The entries of the lists that stay.
+    -- The remaining entries of the lists.
     v_left := array(
       select set.number from (
         select place, row_number() over (order by place)::integer as number
@@ -38,7 +38,7 @@ begin
       where history.tableoid = v_pack.tableoid and history.ctid = v_pack.place;
     end if;
     if not found then raise exception 'history of lease % is gone, although it is locked', p_token; end if;
-    if v_pack.apart then
+    if v_pack.has_large then
       perform holdfast.delete_payloads(array(
         select job.id from unnest(v_batch.ids) with ordinality as job (id, place)
         where get_bit(v_gone, (job.place - 1)::integer) = 1
@@ -51,8 +51,8 @@ begin
   return v_forgotten;
 end $$;
 
--- Deletes those of these batches that neither history nor a lease refers to. Waits for settles of their leases: a settle under
--- way still sees the history that was deleted here, and leaves the batch to us.
+-- Deletes those of these batches that neither history nor a lease refers to. Waits for settles of their leases: a
+-- running settle still sees the history that was deleted here, and leaves the batch to us.
 create function holdfast.delete_batches(p_tokens bigint[]) returns void language plpgsql as $$
 begin
   perform from holdfast.lease as lease where lease.token = any (p_tokens) order by lease.token for update;

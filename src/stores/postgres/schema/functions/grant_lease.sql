@@ -44,11 +44,11 @@ begin
     end if;
   end if;
 
-  insert into holdfast.lease as lease (claimed_at, worker, keyed, apart, queue, done, strays)
+  insert into holdfast.lease as lease (claimed_at, worker, keyed, has_large, queue, done, strays)
   values (p_now, p_worker, p_keyed, p_apart, p_queue, repeat('0', v_size)::varbit, v_strays)
   returning lease.token into v_token;
   insert into holdfast.batch
-    (token, claimed_at, size, apart, wide, low, high, queue, first_name, last_name, strays, ids, jobs, payloads)
+    (token, claimed_at, size, has_large, wide, low, high, queue, first_name, last_name, strays, ids, jobs, payloads)
   values (v_token, p_now, v_size, p_apart, v_high > holdfast.block_end(v_low), v_low, v_high, p_queue, p_first_name,
     p_last_name, v_strays, p_ids, p_jobs, p_payloads);
   insert into holdfast.count_change (queue, ready) values (p_queue, - v_size);

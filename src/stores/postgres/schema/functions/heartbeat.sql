@@ -1,7 +1,7 @@
--- Renews a worker's registration, releases the leases that it does not know (p_strangers), and returns all leases in its
--- name, the requested cancels that it has not reported as heard ([token, position, reason]), and the paused queues. alive is
--- false if the worker was rescued. p_heard lists the cancels that took effect: [[token, position], ...]. p_at_once: see the
--- table worker; ignored if a heartbeat with a number greater than p_nth was here first.
+-- Renews a worker's registration, releases the leases that it does not know (p_strangers), and returns all leases in
+-- its name, the requested cancels that it has not reported as heard ([token, position, reason]), and the paused queues.
+-- alive is false if the worker was rescued. p_heard lists the cancels that took effect: [[token, position], ...].
+-- p_at_once: see the table worker; ignored if a heartbeat with a number greater than p_nth came first.
 create function holdfast.heartbeat(p_worker uuid, p_strangers bigint[], p_heard json, p_at_once integer, p_nth integer)
 returns table (alive boolean, tokens json, cancels json, paused json) language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -54,9 +54,10 @@ begin
   end loop;
 end $$;
 
--- What became of leases that a settle did not find. A lease that is neither held nor revoked was settled to its end, unless a
--- crash of the server undid its claim. So a token from the range of a crash counts as finished only if its batch is still
--- there, which the claim wrote. Without it the answer is false, even if the lease was finished and nothing was kept of it.
+-- What happened to leases that a settle did not find. A lease that is neither held nor revoked was fully settled,
+-- unless a crash of the server undid its claim. So a token from the range of a crash counts as finished only if the
+-- batch that its claim wrote still exists. Without it the answer is false, even if the lease was finished and its jobs
+-- were not kept.
 create function holdfast.was_finished(p_tokens bigint[]) returns table (token bigint, finished boolean)
 language plpgsql as $$
 begin

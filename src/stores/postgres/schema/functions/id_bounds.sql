@@ -1,9 +1,9 @@
--- Ids are UUIDv7: the first 48 bits are milliseconds. Nothing depends on that but speed.
+-- Ids are UUIDv7: the first 48 bits are milliseconds. Only speed depends on that.
 create function holdfast.id_ms(p_id uuid) returns bigint language sql immutable parallel safe as $$
   select ('x' || lpad(replace(left(p_id::text, 13), '-', ''), 16, '0'))::bit(64)::bigint
 $$;
 
--- The smallest id of a millisecond, within what an id can hold.
+-- The smallest id of a millisecond, within the range of an id.
 create function holdfast.id_at(p_ms bigint) returns uuid language sql immutable parallel safe as $$
   select (lpad(to_hex(least(greatest(p_ms, 0), 281474976710655)), 12, '0') || repeat('0', 20))::uuid
 $$;

@@ -10,7 +10,7 @@ create function holdfast.notify_ready(p_queue text, p_lane smallint, p_rank bigi
   select pg_notify(holdfast.channel(), 'ready ' || p_lane || ' ' || p_rank || ' ' || p_queue)
 $$;
 
--- A job falls due in so many milliseconds.
+-- A job is due in this many milliseconds.
 create function holdfast.notify_due(p_in_ms bigint) returns void language sql as $$
   select pg_notify(holdfast.channel(), 'due ' || greatest(p_in_ms, 0))
 $$;

@@ -1,5 +1,6 @@
--- The lowest rank of a ready job in each range, null for none, as JSON. Ranges are as in holdfast.claim. Locks nothing, and
--- reads every dead row of the ranges, so callers make them small. took_ms: how long that took. workers: how many there are.
+-- The lowest rank of a ready job in each range, null for none, as JSON. Ranges are as in holdfast.claim. Locks nothing,
+-- and reads every dead row of the ranges, so callers make them small. took_ms: how long that took. workers: number of
+-- workers.
 create function holdfast.overlooked(
   p_queue text, p_lanes smallint[], p_from bigint[], p_to bigint[], out ranks json, out took_ms integer, out workers integer
 ) language plpgsql stable

@@ -1,5 +1,5 @@
--- Jobs as a batch holds them. This file alone knows the form: [due_at, facts] for a job to which nothing has happened yet,
--- otherwise [due_at, facts, attempt, crashes, created_at, past, unique_key, unique_hold].
+-- Jobs as a batch holds them. Only this file knows the format: [due_at, facts] for a job to which nothing has happened
+-- yet, otherwise [due_at, facts, attempt, crashes, created_at, past, unique_key, unique_hold].
 
 create function holdfast.pack_job(
   p_due_at bigint, p_facts text, p_attempt integer, p_crashes integer, p_created_at bigint, p_past jsonb, p_key text,
@@ -19,7 +19,7 @@ create function holdfast.unpack_job(p_job json) returns table (
     p_job -> 1 ->> 1, (p_job -> 1 ->> 2)::smallint, (p_job -> 1 ->> 3)::bigint, (p_job -> 1 ->> 5)::integer
 $$;
 
--- Facts with another id, priority and head start; null leaves each of them as it is.
+-- Facts with another id, priority and head start; null leaves the value unchanged.
 create function holdfast.facts_with(p_facts text, p_id uuid, p_priority smallint, p_head_start bigint) returns text
 language sql immutable as $$
   select json_agg(case
@@ -53,12 +53,12 @@ create function holdfast.mask_of(p_size integer, p_places integer[]) returns var
   from generate_series(0, p_size - 1) as place
 $$;
 
--- How many bits are set.
+-- Number of bits set.
 create function holdfast.bits(p_mask varbit) returns integer language sql immutable as $$
   select length(replace(p_mask::text, '0', ''))
 $$;
 
 create function holdfast.delete_payloads(p_ids uuid[]) returns void language plpgsql as $$
 begin
-  delete from holdfast.payload as apart where apart.id = any (p_ids);
+  delete from holdfast.payload as large where large.id = any (p_ids);
 end $$;

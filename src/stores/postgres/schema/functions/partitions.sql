@@ -1,5 +1,5 @@
--- Daily partitions of batch and history: dropping a partition deletes a whole day. A row that has no partition, because
--- upkeep did not run for days, goes to the default partition.
+-- Daily partitions of batch and history: dropping a partition deletes a whole day. A row without a partition, because
+-- maintenance did not run for days, goes to the default partition.
 --
 -- DDL on a partitioned table needs locks that stop claims and settles, and PostgreSQL keeps them until the transaction
 -- ends. So each call makes or drops a single partition, reads what it needs before it takes such a lock, and gives up
@@ -7,7 +7,7 @@
 
 -- Makes up to p_most of the partitions for today and the next p_days days; returns how many it made. A day that already
 -- has rows in the default partition gets none. If the default partition has other rows, ATTACH reads all of them while
--- settles wait (about a second per gigabyte). That happens only after upkeep failed for more than p_days days.
+-- settles wait (about a second per gigabyte). That happens only if maintenance failed for more than p_days days.
 create function holdfast.make_partitions(p_days integer, p_most integer) returns integer language plpgsql as $$
 declare
   v_day_ms constant bigint := 86400000;
@@ -40,7 +40,7 @@ begin
       v_made := v_made + 1;
     exception
       when lock_not_available then return v_made;
-      -- Somebody put a row of that day into the default partition after the look.
+      -- A row of that day was inserted into the default partition after the check.
       when check_violation then null;
       -- Another process was faster.
       when duplicate_table then null;
@@ -59,8 +59,8 @@ create function holdfast.old_partitions(p_before bigint) returns setof text lang
   order by inherits.inhparent = 'holdfast.history'::regclass desc, right(part.relname, 8)
 $$;
 
--- Drops one of these partitions, unless something refers to it. Returns how many completed jobs went with it, or null if a
--- lock was not to be had. First it locks the partition against writers, so that what it reads stays true.
+-- Drops one of these partitions, unless something refers to it. Returns how many completed jobs it contained, or null
+-- if it could not get a lock. First it locks the partition against writers, so that what it reads stays valid.
 create function holdfast.drop_partition(p_name text) returns bigint language plpgsql as $$
 declare
   v_part constant regclass := to_regclass(p_name);
@@ -75,7 +75,7 @@ begin
   execute format('lock table %s in share row exclusive mode', v_part);
   if v_parent = 'holdfast.history'::regclass then
     -- Jobs with large payloads are pruned one by one, together with those.
-    execute format('select exists (select from %s where apart)', v_part) into v_used;
+    execute format('select exists (select from %s where has_large)', v_part) into v_used;
     if v_used then return 0; end if;
     execute format('with counted as (
         insert into holdfast.count_change (queue, completed) select queue, - sum(size) from %s group by queue
@@ -99,8 +99,8 @@ exception
   when undefined_table then return 0;
 end $$;
 
--- Deletes batches from the default partition whose history went with a partition: looks at p_limit of them, in order of
--- token, behind p_after. Returns the token to continue behind, or null at the end of what is older than p_before.
+-- Deletes batches from the default partition whose history was dropped with a partition: checks p_limit of them, in
+-- order of token, after p_after. Returns the token to continue after, or null at the end of those older than p_before.
 create function holdfast.prune_batch_rest(p_before bigint, p_after bigint, p_limit integer) returns bigint language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off as $$
 declare

@@ -1,6 +1,7 @@
--- Deletes flushes that nobody repeats any more, and keys and notes whose time is over, at most p_limit of each. more says
--- whether to call again. Reads flushes that were written at p_from or later; next is where to continue, or null if there were
--- none. Under an old open transaction, deleted rows stay in the index, and a scan from the start reads past all of them.
+-- Deletes flushes that are too old to be repeated, and expired keys and notes, at most p_limit of each. more says
+-- whether to call again. Reads flushes that were written at p_from or later; next is where to continue, or null if
+-- there were none. Under an old open transaction, deleted rows stay in the index, and a scan from the start reads past
+-- all of them.
 create function holdfast.prune_expired(p_flush_ms bigint, p_limit integer, p_from bigint, out more boolean, out next bigint)
 language plpgsql
 set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -34,8 +35,8 @@ begin
   more := greatest(v_flushes, v_keys, v_notes) >= p_limit;
 end $$;
 
--- Deletes finished jobs, at most p_limit per call. A null count means no limit. The functions below read in the order of an
--- index and stop at the first job that stays; the settings keep it so whatever the statistics say.
+-- Deletes finished jobs, at most p_limit per call. A null count means no limit. The functions below read in the order
+-- of an index and stop at the first job that stays; the settings ensure this regardless of the statistics.
 create function holdfast.prune(
   p_completed_ms bigint, p_dead_ms bigint, p_cancelled_ms bigint,
   p_max_completed bigint, p_max_dead bigint, p_max_cancelled bigint, p_limit integer
@@ -88,16 +89,16 @@ begin
   ), gone as (
     delete from holdfast.history as history using (select distinct old.token, old.finished_at from old) as old
     where history.token = old.token and history.finished_at = old.finished_at
-    returning history.token, history.claimed_at, history.size, history.queue, history.apart, history.mask
+    returning history.token, history.claimed_at, history.size, history.queue, history.has_large, history.mask
   ), payloads as (
-    delete from holdfast.payload as apart
+    delete from holdfast.payload as large
     using (
       select job.id from gone
       join holdfast.batch as batch on batch.token = gone.token and batch.claimed_at = gone.claimed_at
       cross join lateral unnest(batch.ids) with ordinality as job (id, place)
-      where gone.apart and (gone.mask is null or get_bit(gone.mask, (job.place - 1)::integer) = 1)
+      where gone.has_large and (gone.mask is null or get_bit(gone.mask, (job.place - 1)::integer) = 1)
     ) as job
-    where apart.id = job.id
+    where large.id = job.id
   ), counted as (
     insert into holdfast.count_change (queue, completed)
     select gone.queue, - sum(gone.size) from gone group by gone.queue
@@ -200,7 +201,7 @@ create function holdfast.forget_ended(p_ids uuid[]) returns integer language sql
     delete from holdfast.ended as ended where ended.id = any (p_ids)
     returning ended.id, ended.queue, ended.completed, ended.payload
   ), payloads as (
-    delete from holdfast.payload as apart where apart.id = any (array(select gone.id from gone where gone.payload is null))
+    delete from holdfast.payload as large where large.id = any (array(select gone.id from gone where gone.payload is null))
   ), counted as (
     insert into holdfast.count_change (queue, completed, cancelled)
     select gone.queue, - count(*) filter (where gone.completed), - count(*) filter (where not gone.completed)
@@ -213,7 +214,7 @@ create function holdfast.forget_dead(p_ids uuid[]) returns integer language sql 
   with gone as (
     delete from holdfast.dead as dead where dead.id = any (p_ids) returning dead.id, dead.queue, dead.payload
   ), payloads as (
-    delete from holdfast.payload as apart where apart.id = any (array(select gone.id from gone where gone.payload is null))
+    delete from holdfast.payload as large where large.id = any (array(select gone.id from gone where gone.payload is null))
   ), counted as (
     insert into holdfast.count_change (queue, dead) select gone.queue, - count(*) from gone group by gone.queue
   )

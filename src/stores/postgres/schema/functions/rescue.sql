@@ -1,9 +1,9 @@
--- Rescue: takes back the leases of workers that are expired or missing. The caller decides what becomes of each job, by
--- the rules it shares with the other stores, and does all of it in one transaction.
+-- Rescue: takes back the leases of workers that are expired or missing. The caller decides the outcome of each job, by
+-- the rules shared with the other stores, and does everything in one transaction.
 
--- Locks leases of lost workers until they hold about p_limit jobs, and returns the open jobs in them. Leases are taken in
--- order of token. If another session has locked a lease, the worker's later leases wait with it for the next call: only
--- the first at_once open jobs of a worker can have been running, so they must be counted from the first.
+-- Locks leases of lost workers until they hold about p_limit jobs, and returns the open jobs in them. Leases are taken
+-- in order of token. If another session has locked a lease, the worker's later leases wait with it for the next call:
+-- only the first at_once open jobs of a worker may have been running, so they must be counted from the first.
 create function holdfast.lock_crashed(p_limit integer)
 returns table (
   token bigint, worker uuid, queue text, place integer, id uuid, name text, attempt integer, crashes integer,
@@ -21,7 +21,7 @@ declare
   v_open integer := 0;
   v_broken bigint;
 begin
-  -- If a worker claims, settles or sends a heartbeat at this moment, its row is locked, and the next call looks again.
+  -- If a worker claims, settles or sends a heartbeat at this moment, its row is locked, and the next call checks again.
   v_lost := array(
     select worker.id from holdfast.worker as worker where worker.expires_at <= v_now order by worker.id
     for update skip locked

@@ -37,7 +37,7 @@ begin
       p_details[asked.number] as detail, coalesce(p_dropped[asked.number], false) as dropped, unpacked.due_at,
       unpacked.facts, unpacked.attempt, coalesce(p_crashes[asked.number], unpacked.crashes) as crashes,
       unpacked.created_at, unpacked.unique_key, unpacked.unique_hold, unpacked.name, unpacked.priority,
-      unpacked.head_start, coalesce(p_lease.said ? asked.place::text, false) or p_records[asked.number] is not null as has_said,
+      unpacked.head_start, coalesce(p_lease.reported ? asked.place::text, false) or p_records[asked.number] is not null as has_said,
       coalesce(get_bit(p_lease.strays, asked.place) = 1, false) as stray,
       holdfast.past_after(unpacked.past, p_lease.said -> asked.place::text, p_records[asked.number]) as past,
       wanted.kind, wanted.kind = 'completed' as completed,
@@ -58,8 +58,8 @@ begin
     select fresh.* from fresh where fresh.completed and not fresh.stray and not fresh.has_said
   ), history as (
     insert into holdfast.history
-      (finished_at, token, claimed_at, worker, size, apart, queue, mask, run_ms, results, dropped)
-    select v_now, p_lease.token, p_lease.claimed_at, p_lease.worker, count(*), p_lease.apart, p_lease.queue,
+      (finished_at, token, claimed_at, worker, size, has_large, queue, mask, run_ms, results, dropped)
+    select v_now, p_lease.token, p_lease.claimed_at, p_lease.worker, count(*), p_lease.has_large, p_lease.queue,
       holdfast.mask_of(v_size, array_agg(packed.place)), array_agg(packed.run_ms order by packed.place),
       array_agg(packed.detail order by packed.place), array_agg(packed.dropped order by packed.place)
     from packed having count(*) > 0

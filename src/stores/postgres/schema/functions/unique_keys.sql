@@ -24,8 +24,8 @@ begin
   where held.key = any (p_keys) and held.job = any (p_jobs) and held.until is null;
 end $$;
 
--- Removes a job that waits in one of these states (null: any), or returns null. Waits for a claim, a promotion or an edit
--- under way.
+-- Removes a job that waits in one of these states (null: any), or returns null. Waits for a running claim, promotion or
+-- edit.
 create function holdfast.take_waiting(p_id uuid, p_states text[]) returns holdfast.waiting language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -33,7 +33,7 @@ declare
   v_from_scheduled constant boolean := p_states is null or 'scheduled' = any (p_states);
   v_job holdfast.waiting;
 begin
-  -- If another session moved or changed the job meanwhile, it has another row: look again. Each round waits for one
+  -- If another session moved or changed the job meanwhile, it has another row: read again. Each round waits for one
   -- session at most.
   loop
     delete from holdfast.ready as ready where ready.id = p_id and v_from_ready
@@ -90,7 +90,8 @@ begin
     perform holdfast.put_waiting(v_job);
     return 'rescheduled';
   end if;
-  -- The holder keeps its id and its time of creation. Everything else is the new job's: it starts with all its attempts.
+  -- The holder keeps its id and its time of creation. Everything else comes from the new job: it starts with all its
+  -- attempts.
   update holdfast.unique_key as held
   set until = case when p_job.unique_hold > 0 then holdfast.now_ms() + p_job.unique_hold end
   where held.key = p_job.unique_key;

@@ -4,18 +4,18 @@
 --   lease and batch    running; one row each per claim
 --   dead               failed for good; one row per job
 --   history and batch  completed; one row per settle of a claim
---   ended              cancelled, and the completed jobs that need a row of their own
+--   ended              cancelled, and the completed jobs that need their own row
 --
--- Times are milliseconds since 1970 by the server's clock. The view job_queue shows every job with timestamps.
--- These files run by hand as they stand; the program writes your own schema and table prefix instead.
+-- Times are milliseconds since 1970 by the server's clock. The view job_queue shows every job with timestamps. These
+-- files can be run manually as they are; the program replaces the schema and the table prefix with yours.
 
 -- A waiting job. Columns hold what SQL needs; facts is the rest, as JSON that only the program reads:
 --   [id, name, priority, head start, max attempts, max crashes, options]
 -- payload is JSON text, or null if it is larger than 512 bytes: then it is in the table payload.
 -- past holds what happened so far: error, attempts, log, progress.
 
--- A vacuum because of inserts alone (autovacuum_vacuum_insert_threshold) is turned off where rows come and go: it would write
--- every page to the log once more, 1 kB per job with payloads of that size, for nothing.
+-- A vacuum triggered by inserts alone (autovacuum_vacuum_insert_threshold) is turned off for tables whose rows are
+-- short-lived: it would write every page to the log again, 1 kB per job with payloads of that size, for no benefit.
 
 -- Due and claimable. A lane is a priority (0 to 9), or 10 for crash suspects, which are claimed one at a time.
 -- rank = due_at - head start of the priority. Two waiting jobs never change their order, so aging costs nothing.
@@ -74,8 +74,9 @@ create table holdfast.payload (
 );
 alter table holdfast.payload alter body set storage external;
 
--- Worker incarnations. The heartbeat renews this one row, however many jobs the worker runs. Only the first at_once of its
--- open jobs, in order of token and position, can be running; null: any of them. nth: greatest number of a heartbeat so far.
+-- Worker incarnations. The heartbeat renews this one row, however many jobs the worker runs. Only the first at_once of
+-- its open jobs, in order of token and position, may be running; null: any of them. nth: greatest number of a heartbeat
+-- so far.
 create table holdfast.worker (
   id uuid primary key,
   lease_ms bigint not null,
@@ -85,26 +86,26 @@ create table holdfast.worker (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- One row per claim: the fence. It is small because every settle rewrites it; what was claimed is in batch.
---   done     a bit per position, set once that job is settled; the settle that sets the last bit deletes the row
---   keyed    some of its jobs hold a unique key
---   apart    some of its payloads are in the table payload
---   kept     history refers to its batch
---   strays   as in batch
---   cancels  position -> {"reason"} of a requested cancel, with "heard" once its worker reported that it took effect
---   said     position -> {"log", "progress"} that the handler reported since the claim
+--   done       a bit per position, set once that job is settled; the settle that sets the last bit deletes the row
+--   keyed      some of its jobs hold a unique key
+--   has_large  some of its payloads are in the table payload
+--   kept       history refers to its batch
+--   strays     as in batch
+--   cancels    position -> {"reason"} of a requested cancel, with "heard" once its worker reported that it took effect
+--   reported   position -> {"log", "progress"} that the handler reported since the claim
 create sequence holdfast.lease_token;
 create table holdfast.lease (
   token bigint primary key default nextval('holdfast.lease_token'),
   claimed_at bigint not null,
   worker uuid not null,
   keyed boolean not null,
-  apart boolean not null,
+  has_large boolean not null,
   kept boolean not null default false,
   queue text collate "C" not null,
   done varbit not null,
   strays varbit,
   cancels jsonb,
-  said jsonb
+  reported jsonb
 ) with (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0
@@ -112,16 +113,16 @@ create table holdfast.lease (
 -- With the token, because settles look for both: by the worker alone they would read all of its dead leases.
 create index on holdfast.lease (worker, token);
 
--- What a claim took, written once and never changed. ids, jobs and payloads are in order of position. jobs is the inside
--- of a JSON array (holdfast.unpack_job reads one element), payloads are separated by U+001E, which no JSON contains.
--- low and high bound the ids, so that one job is found without a row per job. Ids that lie more than a minute from the
--- middle one are strays: they are not within the bounds, and get a row of their own when they complete. wide: the bounds
--- lie in different blocks of ids, see holdfast.batches_around.
+-- The jobs of a claim, written once and never changed. ids, jobs and payloads are in order of position. jobs is the
+-- inside of a JSON array (holdfast.unpack_job reads one element), payloads are separated by U+001E, which no JSON
+-- contains. low and high bound the ids, so that one job is found without a row per job. Ids that lie more than a minute
+-- from the middle one are strays: they are not within the bounds, and get their own row when they complete. wide: the
+-- bounds lie in different blocks of ids, see holdfast.batches_around.
 create table holdfast.batch (
   token bigint not null,
   claimed_at bigint not null,
   size integer not null,
-  apart boolean not null,
+  has_large boolean not null,
   wide boolean not null,
   low uuid not null,
   high uuid not null,
@@ -133,7 +134,7 @@ create table holdfast.batch (
   jobs text not null,
   payloads text not null
 ) partition by range (claimed_at);
--- Compressing what is often deleted a moment later costs more than it saves.
+-- Compressing data that is often deleted a moment later costs more than it saves.
 alter table holdfast.batch alter ids set storage external, alter jobs set storage external, alter payloads set storage external;
 create index on holdfast.batch (token);
 create index on holdfast.batch (wide, high, low);
@@ -148,7 +149,7 @@ create table holdfast.history (
   claimed_at bigint not null,
   worker uuid not null,
   size integer not null,
-  apart boolean not null,
+  has_large boolean not null,
   queue text collate "C" not null,
   mask varbit,
   run_ms integer[] not null,
@@ -220,8 +221,8 @@ create table holdfast.lost_tokens (
   before_token bigint primary key
 );
 
--- Leases that were taken away from their worker. Any other token that is gone, and not lost, was settled to its end. Never
--- pruned, because a settle under such a token is refused for ever.
+-- Leases that were taken away from their worker. Any other token that is gone, and not lost, was fully settled. Never
+-- pruned, because a settle under such a token is refused forever.
 create table holdfast.revoked (
   token bigint primary key
 );
@@ -234,7 +235,7 @@ create table holdfast.intake (
 ) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
 create index on holdfast.intake (at);
 
--- Holders of unique keys. until is set if the key is held for a time, whatever becomes of the job.
+-- Holders of unique keys. until is set if the key is held for a time, whatever happens to the job.
 create table holdfast.unique_key (
   key text collate "C" primary key,
   job uuid not null,
@@ -254,8 +255,8 @@ create table holdfast.queue (
   cancelled bigint not null default 0
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- Changes of those numbers, written in the same step as the change of state. Insert only, so that nobody waits for
--- anybody; the upkeep adds them to the rows in queue.
+-- Changes of those numbers, written in the same step as the change of state. Insert only, so that no transaction waits
+-- for another; maintenance adds them to the rows in queue.
 create table holdfast.count_change (
   queue text collate "C" not null,
   scheduled integer not null default 0,
@@ -265,7 +266,7 @@ create table holdfast.count_change (
   cancelled integer not null default 0
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
--- Recurring jobs. last_tick says what was fired; it changes in the same step as the enqueue of the tick's job.
+-- Schedules. last_tick is the last tick that fired; it changes in the same step as the enqueue of the tick's job.
 create table holdfast.schedule (
   id text collate "C" primary key,
   spec text not null,
@@ -273,14 +274,14 @@ create table holdfast.schedule (
   last_tick bigint
 );
 
--- The process that does the upkeep, and until when.
+-- The maintenance leader, and the end of its term.
 create table holdfast.leader (
   one boolean primary key default true check (one),
   candidate uuid not null,
   until bigint not null
 ) with (fillfactor = 50);
 
--- Small texts that all processes share. A note is gone once until has passed, whether it is deleted yet or not.
+-- Small texts that all processes share. A note is expired once until has passed, even if it is not deleted yet.
 create table holdfast.note (
   kind text collate "C" not null,
   id text collate "C" not null,

@@ -1,5 +1,5 @@
--- Jobs by their ids, from one snapshot: a job that moves meanwhile is neither missed nor found twice. Jobs of one batch are
--- unpacked together. Leases with strays are searched for what is nowhere else.
+-- Jobs by their ids, from one snapshot: a job that moves meanwhile is neither missed nor found twice. Jobs of one batch
+-- are unpacked together. Leases with strays are searched for jobs that are nowhere else.
 create function holdfast.find_jobs(p_ids uuid[]) returns setof holdfast.job language plpgsql stable rows 1
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
@@ -40,7 +40,7 @@ $$;
 create function holdfast.get_jobs(p_ids uuid[]) returns table (job json) language sql stable as $$
   select to_json(found) from (
     select job.*, case when job.payload is null then
-      (select apart.body from holdfast.payload as apart where apart.id = job.id) end as payload_apart
+      (select large.body from holdfast.payload as large where large.id = job.id) end as large_payload
     from holdfast.find_jobs(p_ids) as job
   ) as found
 $$;

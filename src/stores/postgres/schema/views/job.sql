@@ -1,4 +1,4 @@
--- The jobs that have a row of their own. holdfast.packed_job has all others, with the same columns.
+-- The jobs that have their own row. holdfast.packed_job has all others, with the same columns.
 create view holdfast.job as
   select ready.id, 'ready' as state, ready.queue, ready.name, ready.due_at, ready.created_at, ready.attempt, ready.crashes,
     ready.facts, ready.payload, ready.unique_key, ready.past, null::bigint as token, null::uuid as worker,

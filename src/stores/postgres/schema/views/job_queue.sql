@@ -2,7 +2,7 @@
 -- holdfast.get_job(id) to look one up among many.
 create view holdfast.job_queue as
   select job.id, job.name as job_type,
-    coalesce(job.payload, (select apart.body from holdfast.payload as apart where apart.id = job.id))::json as payload,
+    coalesce(job.payload, (select large.body from holdfast.payload as large where large.id = job.id))::json as payload,
     job.state as status, (job.facts::json ->> 2)::smallint as priority, job.attempt as attempts,
     (job.facts::json ->> 4)::integer as max_attempts, job.queue, to_timestamp(job.due_at / 1000.0) as scheduled_for,
     to_timestamp(coalesce(job.claimed_at, job.finished_at - job.run_ms) / 1000.0) as started_at,

@@ -1,13 +1,13 @@
--- One page of a list: the jobs between two ids that match, newest first or oldest first, at most p_limit of them. It is one
--- statement, so one snapshot. It looks at about p_budget jobs in each table at most. unread is null if it reached the end,
--- otherwise the first id it did not look at: everything before it is complete. looked is how many jobs it examined. Both stand
--- in every row; the job is null in the only row of an empty page.
+-- One page of a list: the jobs between two ids that match, newest first or oldest first, at most p_limit of them. It is
+-- one statement, so one snapshot. It reads at most about p_budget jobs in each table. unread is null if it reached the
+-- end, otherwise the first id it did not read: everything before it is complete. looked is how many jobs it read. Both
+-- are in every row; the job is null in the only row of an empty page.
 --
--- Null for a filter means any. The ids that match come first, from as few columns as the filters need; then the jobs of the
--- page are read as a whole, each looked up (a limit or an offset keeps the planner from joining whole tables). Batches
--- are read in order of the bound that comes first; those that cannot match by queue or name
--- are passed over unread. Besides, batches that begin before the page reach into it, and strays are outside the bounds of
--- theirs. There may be thousands of those, so only those are read that have the first ids.
+-- Null for a filter means any. The ids that match come first, from as few columns as the filters need; then the jobs of
+-- the page are read as a whole, each looked up (a limit or an offset keeps the planner from joining whole tables).
+-- Batches are read in order of the bound that comes first; those that cannot match by queue or name are skipped unread.
+-- In addition, batches that begin before the page reach into it, and strays are outside the bounds of their batch.
+-- There may be thousands of these batches, so only those with the first ids are read.
 create function holdfast.list_jobs(
   p_states text[], p_queues text[], p_names text[], p_fingerprints text[], p_tags text[],
   p_finished_from bigint, p_finished_before bigint, p_created_from bigint, p_created_before bigint,
@@ -36,7 +36,7 @@ declare
     and ($5 is null or holdfast.tags_of(job.facts) ?| $5)
     and ($6 is null or job.finished_at >= $6) and ($7 is null or job.finished_at < $7)
     and ($8 is null or job.created_at >= $8) and ($9 is null or job.created_at < $9)';
-  -- To take a batch apart is most of the work, and often its ids are enough.
+  -- Unpacking a batch is most of the work, and often its ids are enough.
   v_parts constant text := case
     when coalesce(p_names, p_fingerprints, p_tags) is not null or coalesce(p_created_from, p_created_before) is not null
     then 'json_array_elements((''['' || batch.jobs || '']'')::json)' else 'unnest(''{}''::json[])' end;
@@ -87,7 +87,7 @@ begin
       ) as here
     ), read as materialized (
       select batch.* from batch where batch.number <= $13 and batch.total - batch.size < $13
-    ), apart as materialized (
+    ), by_id as materialized (
       -- Each id with the batches it is in, and how many jobs the batches up to it have.
       select one.id, one.token, one.claimed_at, row_number() over (order by one.id %1$s, one.token) as number,
         sum(case when one.is_first then one.size end) over (order by one.id %1$s, one.token) as total, one.size
@@ -110,8 +110,8 @@ begin
           order by 1 %1$s limit $13 + 1
         ) as found
       ) as one
-    ), read_apart as materialized (
-      select apart.* from apart where apart.number <= $13 and apart.total - apart.size < greatest($13, 20000)
+    ), read_by_id as materialized (
+      select by_id.* from by_id where by_id.number <= $13 and by_id.total - by_id.size < greatest($13, 20000)
     ), end_of_scan as materialized (
       select last.id from (
         (select ready.id from ready order by ready.id %1$s offset $13 limit 1)
@@ -120,14 +120,14 @@ begin
         union all (select ended.id from ended order by ended.id %1$s offset $13 limit 1)
         union all (select batch.edge from batch where batch.number > (select count(*) from read)
           order by batch.number limit 1)
-        union all (select apart.id from apart where apart.number > (select count(*) from read_apart)
-          order by apart.number limit 1)
+        union all (select by_id.id from by_id where by_id.number > (select count(*) from read_by_id)
+          order by by_id.number limit 1)
       ) as last order by last.id %1$s limit 1
     ), wanted as materialized (
       select array_agg(distinct taken.token) as tokens, min(taken.claimed_at) as since, max(taken.claimed_at) as until
       from (
         select read.token, read.claimed_at from read where read.matches
-        union all select read_apart.token, read_apart.claimed_at from read_apart
+        union all select read_by_id.token, read_by_id.claimed_at from read_by_id
       ) as taken
     ), open as materialized (
       select lease.token, lease.done from holdfast.lease as lease
@@ -173,13 +173,13 @@ begin
       ) as job
     )
     select (select count(*) from ready) + (select count(*) from scheduled) + (select count(*) from dead)
-        + (select count(*) from ended) + (select count(distinct apart.id) from apart)
+        + (select count(*) from ended) + (select count(distinct by_id.id) from by_id)
         + coalesce((select sum(case when read.matches then read.size else 1 end) from read), 0)::bigint,
       (select end_of_scan.id from end_of_scan), to_json(page)
     from (select) as one
     left join (
       select whole.*, case when whole.payload is null then
-        (select apart.body from holdfast.payload as apart where apart.id = whole.id) end as payload_apart
+        (select large.body from holdfast.payload as large where large.id = whole.id) end as large_payload
       from whole
     ) as page on true
     order by page.id %1$s

@@ -2,7 +2,7 @@
 create view holdfast.packed_job as
   select job.id, case when lease.token is null then 'completed' else 'running' end as state, batch.queue, unpacked.name,
     unpacked.due_at, unpacked.created_at, unpacked.attempt, unpacked.crashes, unpacked.facts, job.payload,
-    unpacked.unique_key, holdfast.past_after(unpacked.past, lease.said -> (job.place - 1)::text, null) as past, batch.token,
+    unpacked.unique_key, holdfast.past_after(unpacked.past, lease.reported -> (job.place - 1)::text, null) as past, batch.token,
     coalesce(lease.worker, history.worker) as worker, lease.claimed_at,
     case when lease.token is not null then coalesce(lease.cancels ? (job.place - 1)::text, false) end as cancel_requested,
     history.finished_at, history.run_ms[entry.number]::bigint as run_ms, history.results[entry.number] as result,

@@ -1,9 +1,10 @@
--- Jobs by queue and state, and when the oldest ready job fell due. The cost depends on the number of queues, leases and
--- changes that are not compacted yet, not on the number of jobs.
+-- Jobs by queue and state, and when the oldest ready job became due. The cost depends on the number of queues, leases
+-- and changes that are not compacted yet, not on the number of jobs.
 --
--- oldest_ready_at reads the first job of each lane by rank. That is the job that fell due first if all jobs of a lane have the
--- same head start. They differ if a queue's aging was changed while jobs waited, or if some jobs come from add_job, which counts a
--- minute per level because only the program knows the aging of a queue. The time may then be too late by that difference.
+-- oldest_ready_at reads the first job of each lane by rank. That is the job that became due first if all jobs of a lane
+-- have the same head start. They differ if a queue's aging was changed while jobs waited, or if some jobs come from
+-- add_job, which counts a minute per level because only the program knows a queue's aging. The time may then be too
+-- late by that difference.
 create view holdfast.queue_status as
   select counted.queue, bool_or(counted.paused) as paused, sum(counted.scheduled)::bigint as scheduled,
     sum(counted.ready)::bigint as ready, sum(counted.running)::bigint as running,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { bar, cut, ink, left, render, right, sparkline } from './ink.ts'
+import { bar, cut, styled, left, render, right, sparkline } from './styled-text.ts'
 
 describe('a line', () => {
   test('is cut by what is seen, not by what colours cost', () => {
-    const line = [ink('abc', 'bad'), ink('defgh', 'good')]
+    const line = [styled('abc', 'bad'), styled('defgh', 'good')]
     expect(render(line, { columns: 6, colour: false })).toBe('abcde…')
     expect(render(line, { columns: 6, colour: true })).toBe('\u001b[31mabc\u001b[0m\u001b[32mde…\u001b[0m')
     expect(render(line, { columns: 3, colour: false })).toBe('abc')

@@ -1,7 +1,7 @@
 /**
- * Looks after the workers of one holdfast(). While any runs, every 30 s: remembers what they have counted, judges them,
- * tells what has changed, renews their notes in the store, and runs the user's checks. Beside the workers, never within:
- * nothing here can hold up a claim or a settle.
+ * Watches the workers of one holdfast(). While any runs, every 30 s: samples their counters, evaluates their health,
+ * emits changes, renews their notes in the store, and runs the user's checks. It runs outside the workers: nothing here
+ * can hold up a claim or a settle.
  */
 import type { Core } from '../core/core.ts'
 import { DEAD_LETTER_JOB } from '../job/dead-letter.ts'
@@ -16,7 +16,7 @@ import type { HealthSettings } from './options.ts'
 import { Roster } from './roster.ts'
 import { WorkerBook, type Startable } from './workers.ts'
 
-/** As long as the notes of workers are, and some more: a deploy may take a while. */
+/** Longer than the notes of workers live: a deploy may take a while. */
 const HANDLER_ROUNDS = 10
 
 interface Rounds {
@@ -25,7 +25,7 @@ interface Rounds {
   done: Promise<void>
 }
 
-export class Supervisor {
+export class Manager {
   readonly workers: WorkerBook
   readonly health: HealthDesk
   readonly #core: Core
@@ -52,10 +52,10 @@ export class Supervisor {
     this.health = new HealthDesk(core, this.#roster, () => this.workers.missing())
   }
 
-  /** A worker has started; returns what to call when it has stopped. */
+  /** Adds a started worker; returns a function to call when it has stopped. */
   join(worker: Worker, settings: WorkerSettings): () => Promise<void> {
-    const limits = { ...this.#settings.limits, ...settings.limits }
-    const member = new Member({ core: this.#core, worker, settings, limits })
+    const thresholds = { ...this.#settings.thresholds, ...settings.thresholds }
+    const member = new Member({ core: this.#core, worker, settings, thresholds })
     if (this.#closed) return () => Promise.resolve()
     this.#roster.add(member)
     this.#begin()
@@ -98,7 +98,7 @@ export class Supervisor {
       if (rounds.over) return
       this.#lag.nextRound()
       for (const member of this.#roster.members) member.sample()
-      // Not waited for: one that hangs would hold up the notes, and a stop.
+      // Not awaited: a hanging check would hold up the notes, and a stop.
       void this.health.runChecks()
       await this.health.judgeWorkers()
       await Promise.all(this.#roster.members.map((member) => this.#roster.renew(member)))
@@ -106,7 +106,7 @@ export class Supervisor {
     }
   }
 
-  /** The handler of dead letters is known for as long as somebody runs it. */
+  /** The dead-letter handler stays declared for as long as a worker runs it. */
   async #renewHandler(): Promise<void> {
     const handler = this.#roster.members.flatMap((member) => member.jobs.get(DEAD_LETTER_JOB) ?? [])[0]
     // The connection tells of an outage; the next round tries again.

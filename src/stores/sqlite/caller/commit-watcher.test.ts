@@ -6,10 +6,10 @@ import { test } from 'vitest'
 import { Signal } from '../../../../test/support/signal.ts'
 import { Db, readSql } from '../engine/db.ts'
 import { adapt } from './handle.ts'
-import { Lookout } from './lookout.ts'
+import { CommitWatcher } from './commit-watcher.ts'
 
 test('news that could not be read are told with the next look', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-lookout-'))
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-watcher-'))
   const open = () => new DatabaseSync(join(folder, 'app.db'))
   const [own, other] = [open(), open()]
   own.exec('pragma journal_mode = wal; create table t (a)')
@@ -20,11 +20,11 @@ test('news that could not be read are told with the next look', async () => {
     signal.notify()
     return told === 1 ? Promise.reject(new Error('a disk that fails')) : Promise.resolve()
   }
-  const lookout = new Lookout(new Db(adapt(own), readSql().statements), onNews)
-  lookout.start()
+  const watcher = new CommitWatcher(new Db(adapt(own), readSql().statements), onNews)
+  watcher.start()
   other.exec('insert into t values (1)')
   await signal.until(() => told === 2)
-  lookout.stop()
+  watcher.stop()
   own.close()
   other.close()
   rmSync(folder, { recursive: true, force: true })

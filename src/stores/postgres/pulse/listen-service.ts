@@ -1,27 +1,27 @@
-/** The main thread listens on the heartbeat thread's connection: the thread's side of `LentWire` in `pg/wire.ts`. */
+/** The main thread listens on the heartbeat thread's connection: the thread's side of `ThreadWire` in `pg/wire.ts`. */
 import type { MessagePort } from 'node:worker_threads'
 import { HoldfastError } from '../../../errors.ts'
 import { messageOf, toError } from '../../../std/text.ts'
 import type { OwnClient, PgNotice } from '../pg/driver.ts'
-import type { Session } from '../pg/session.ts'
+import type { PgConnection } from '../pg/connection.ts'
 import { explain } from '../server-errors.ts'
-import { ANSWER_MS, type FromLender, type ToLender } from '../pg/wire.ts'
+import { ANSWER_MS, type FromListenService, type ToListenService } from '../pg/wire.ts'
 
-/** Notices that wait while the main thread reads none. Beyond that it is told of a gap instead. */
+/** Maximum number of notices kept while the main thread reads none. Beyond that a gap is reported instead. */
 const MOST_HELD = 1_000
 
-export class Loan {
+export class ListenService {
   readonly #port: MessagePort
-  #session: Session<OwnClient> | undefined
+  #connection: PgConnection<OwnClient> | undefined
   #held: PgNotice[] = []
   #missed = false
-  /** Notices are under way to the main thread, which has not said yet that it has read them. */
+  /** Notices were sent to the main thread, which has not acknowledged them yet. */
   #unread = false
   #ended = false
 
   constructor(port: MessagePort) {
     this.#port = port
-    port.on('message', (message: ToLender) => {
+    port.on('message', (message: ToListenService) => {
       if (message.type === 'run') void this.#run(message.id, message.text)
       else this.#read()
     })
@@ -29,12 +29,12 @@ export class Loan {
     this.#post({ type: 'hello' })
   }
 
-  async serve(session: Session<OwnClient>): Promise<void> {
+  async serve(connection: PgConnection<OwnClient>): Promise<void> {
     if (this.#ended) return
-    this.#session = session
+    this.#connection = connection
     try {
-      // What a loan before this one left behind.
-      await session.run({ text: 'unlisten *' }, ANSWER_MS)
+      // Subscriptions of the service before this one.
+      await connection.run({ text: 'unlisten *' }, ANSWER_MS)
       this.#post({ type: 'open' })
     } catch (error) {
       this.fail(error)
@@ -44,13 +44,13 @@ export class Loan {
   fail(thrown: unknown): void {
     const error = toError(explain(thrown))
     const code = error instanceof HoldfastError ? error.code : 'HF_STORE_UNREACHABLE'
-    // Without the package in the thread, the main thread does better with a connection of its own.
+    // If the package cannot be loaded in the thread, the main thread should use its own connection.
     if (code !== 'HF_BAD_STORE') this.#post({ type: 'failed', code, why: error.message })
     this.end()
   }
 
-  hear(session: Session<OwnClient>, { channel, payload }: PgNotice): void {
-    if (session !== this.#session) return
+  hear(connection: PgConnection<OwnClient>, { channel, payload }: PgNotice): void {
+    if (connection !== this.#connection) return
     this.#held.push({ channel, payload })
     if (this.#held.length > MOST_HELD) {
       this.#held = []
@@ -59,11 +59,11 @@ export class Loan {
     this.#send()
   }
 
-  lost(session: Session<OwnClient>): void {
-    if (session === this.#session) this.end()
+  lost(connection: PgConnection<OwnClient>): void {
+    if (connection === this.#connection) this.end()
   }
 
-  /** For good; what was listened to is left to the next loan. */
+  /** Ends for good; the next service removes this one's subscriptions. */
   end(): void {
     this.#ended = true
     this.#port.close()
@@ -73,11 +73,11 @@ export class Loan {
   #close(): void {
     if (this.#ended) return
     this.#ended = true
-    this.#session?.run({ text: 'unlisten *' }, ANSWER_MS).catch(() => undefined)
+    this.#connection?.run({ text: 'unlisten *' }, ANSWER_MS).catch(() => undefined)
   }
 
   async #run(id: number, text: string): Promise<void> {
-    const error = await this.#session?.run({ text }, ANSWER_MS).then(
+    const error = await this.#connection?.run({ text }, ANSWER_MS).then(
       () => null,
       (thrown: unknown) => messageOf(thrown),
     )
@@ -98,7 +98,7 @@ export class Loan {
     this.#missed = false
   }
 
-  #post(message: FromLender): void {
+  #post(message: FromListenService): void {
     this.#port.postMessage(message)
   }
 }

@@ -1,10 +1,10 @@
-/** Listens to the events and keeps what the view shows of them. */
+/** Listens to events and keeps the figures that the view shows. */
 import type { Events } from '../../job/events.ts'
 import type { Holdfast } from '../../holdfast.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Percentiles, SlotRow, Snapshot, Totals, Trouble } from './snapshot.ts'
 
-/** Rates and percentiles are of this many seconds; sparklines go further back. */
+/** Rates and percentiles cover this many seconds; sparklines go further back. */
 const WINDOW_S = 10
 const HISTORY_S = 60
 const MAX_TROUBLES = 30
@@ -29,7 +29,7 @@ interface Slot {
 
 type Told = Omit<Snapshot, 'store' | 'found' | 'stopping' | 'queues'>
 
-export class Tally {
+export class DemoStats {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #startedMs: number
   readonly #seconds: Second[] = []
@@ -73,7 +73,7 @@ export class Tally {
 
   read(): Told {
     const now = this.#second()
-    // The running second is not over, so it would show as a dip: figures are of whole seconds.
+    // The current second is incomplete and would show as a dip: figures cover whole seconds only.
     const full = this.#seconds.filter((second) => second.at < now.at)
     const window = full.filter((second) => second.at >= now.at - WINDOW_S)
     const seconds = Math.max(1, Math.min(WINDOW_S, now.at))
@@ -98,7 +98,8 @@ export class Tally {
     const row: SlotRow = { id, job, state: 'running', ms: 0, progress: null }
     const slot: Slot = { row, startedMs: this.#clock.monotonicMs() }
     const free = this.#slots.findIndex((one) => one?.row.state !== 'running')
-    // The end of an attempt is told once it is written, and by then the next may run: it is shown when that comes.
+    // An attempt's end is emitted once it is written, and the next job may have started by then: hold that one back
+    // until the end is emitted.
     if (free < 0) this.#early.push(slot)
     else this.#slots[free] = slot
   }
@@ -140,7 +141,7 @@ export class Tally {
 
   #note(event: End, kind: Trouble['kind'], againInMs: number | null, reason: string): void {
     const { job, attempt, maxAttempts } = event
-    // An outage parks job after job for the same reason: one line that counts them leaves room for other news.
+    // An outage parks job after job for the same reason: one line with a count leaves room for other problems.
     const same = (one: Trouble): boolean =>
       kind === 'parked' && one.kind === kind && one.job === job && one.reason === reason
     const index = this.#troubles.findIndex(same)
@@ -185,7 +186,7 @@ function sum(seconds: readonly Second[], what: Counted): number {
   return seconds.reduce((total, second) => total + second[what], 0)
 }
 
-/** Seconds in which nothing happened left no record, but they were. */
+/** Fills in the seconds without events, which have no record. */
 function history(seconds: readonly Second[], now: number, what: Counted): number[] {
   const length = Math.min(now, HISTORY_S)
   const figures = Array.from({ length }, () => 0)

@@ -1,4 +1,4 @@
-/** Lines made of styled pieces: cut to a width by what is seen, painted or not. And small drawings out of letters. */
+/** Lines of styled pieces, cut to a visible width with or without colour; sparklines and bars. */
 
 export type Style = 'plain' | 'dim' | 'bold' | 'title' | 'good' | 'warn' | 'bad' | 'accent'
 
@@ -20,7 +20,7 @@ const SGR: Record<Style, string> = {
   accent: '36',
 }
 
-export function ink(text: string, style: Style = 'plain'): Piece {
+export function styled(text: string, style: Style = 'plain'): Piece {
   return { text, style }
 }
 
@@ -36,7 +36,10 @@ export function render(line: Line, options: { readonly columns: number; readonly
   return options.colour ? out : out.trimEnd()
 }
 
-/** At most so many letters; what is cut off is shown by an ellipsis. Control characters would move the cursor. */
+/**
+ * Cuts the text to `width` letters, ending in an ellipsis. Control characters, which would move the cursor, become
+ * spaces.
+ */
 export function cut(text: string, width: number): string {
   const letters = Array.from(text.replace(/\p{Cc}+/gu, ' '))
   if (letters.length <= width) return letters.join('')
@@ -53,7 +56,7 @@ export function right(text: string, width: number): string {
 
 const LEVELS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
-/** The last `width` figures, each against the highest of them; right-aligned, so that the newest stays in its place. */
+/** The last `width` figures, scaled to the highest; right-aligned, so that the newest stays in place. */
 export function sparkline(figures: readonly number[], width: number): string {
   const shown = width <= 0 ? [] : figures.slice(-width)
   const highest = Math.max(1, ...shown)

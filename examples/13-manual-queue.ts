@@ -1,5 +1,5 @@
-// A queue without handlers: send messages, get them, say what became of each. Leases, retries, timeouts and dead
-// letters are the same as a worker's; only the loop is yours.
+// A queue without handlers: send messages, get them, ack or nack each. Leases, retries, timeouts and dead letters are
+// the same as a worker's; only the loop is yours.
 import { holdfast } from 'holdfast'
 
 const hf = holdfast({ logger: false, queues: { orders: {} } })

@@ -100,7 +100,7 @@ function startProcess(url = database.url, clock: Clock = systemClock): Process {
   const start = postgresThread(url, { schema: 'holdfast', prefix: '' }) as () => Thread
   let newest: Thread
   const pulses = new Pulses({ thread: () => (newest = start()), clock, onNotice })
-  const executor = pgExecutor({ connectionString: url, connections: 1, onNotice }, { lender: pulses })
+  const executor = pgExecutor({ connectionString: url, connections: 1, onNotice }, { thread: pulses })
   opened.push(pulses, executor)
   return {
     executor,
@@ -287,7 +287,7 @@ describe('a process whose heartbeat thread does not start', () => {
       clock: systemClock,
       onNotice: (line) => notices.push(line),
     })
-    const executor = pgExecutor({ connectionString: database.url, connections: 1 }, { lender: pulses })
+    const executor = pgExecutor({ connectionString: database.url, connections: 1 }, { thread: pulses })
     opened.push(pulses, executor)
     pulses.keepAlive(ids.worker(), LEASE_MS)
     const heard = deferred<string>()
@@ -310,7 +310,7 @@ describe('a process whose heartbeat thread does not start', () => {
         clock: systemClock,
         onNotice: () => undefined,
       })
-      const executor = pgExecutor({ connectionString: database.url, connections: 1 }, { lender: pulses })
+      const executor = pgExecutor({ connectionString: database.url, connections: 1 }, { thread: pulses })
       opened.push(pulses, executor)
       pulses.keepAlive(ids.worker(), LEASE_MS)
       const heard = deferred<string>()

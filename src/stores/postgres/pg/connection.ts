@@ -1,7 +1,7 @@
 /**
- * One connection in use: one statement at a time, each with a deadline. What is not answered in time takes its
- * connection with it, since nobody knows whose answer would come next; so does whatever ends a connection on the
- * server's side. A session that is not usable any more says so, and is never used again.
+ * One connection in use: one statement at a time, each with a deadline. A statement that is not answered in time ends
+ * its connection, because the next answer could not be attributed; so does an error that ends the connection on the
+ * server. A broken connection reports it, and is never used again.
  */
 import type { Clock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
@@ -10,7 +10,7 @@ import { endsConnection } from '../server-errors.ts'
 import { unreachable } from './driver.ts'
 import type { PgClient, PgQuery, PgResult } from './driver.ts'
 
-export class Session<Client extends PgClient = PgClient> {
+export class PgConnection<Client extends PgClient = PgClient> {
   readonly client: Client
   readonly #clock: Clock
   readonly #drop: (busy: boolean) => void
@@ -29,7 +29,7 @@ export class Session<Client extends PgClient = PgClient> {
     client.on('error', this.#onError)
   }
 
-  /** Whether somebody else may use it next: it works, and is in no transaction. */
+  /** Whether it can be reused: it works, and is not in a transaction. */
   get reusable(): boolean {
     return this.#broken === undefined && (this.client.getTransactionStatus?.() ?? 'I') === 'I'
   }
@@ -45,7 +45,7 @@ export class Session<Client extends PgClient = PgClient> {
     return answer
   }
 
-  /** Ends the connection now; what is under way or comes later rejects with this reason. */
+  /** Ends the connection now; current and later calls reject with this reason. */
   destroy(reason: Error): void {
     this.#fail(reason)
     if (this.#dropped) return

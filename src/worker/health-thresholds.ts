@@ -3,39 +3,39 @@ import { duration } from '../job/duration.ts'
 import { fraction, readersFor, whole, type Read } from '../job/options.ts'
 import type { Duration } from '../std/duration.ts'
 
-export interface HealthLimits {
+export interface HealthThresholds {
   /**
-   * How long it may finish nothing while jobs wait for it. A worker with nothing to do is not idle in this sense; one
-   * whose jobs take longer than this needs a higher limit. @default '30m'
+   * How long a worker may finish nothing while jobs wait for it. A worker without jobs is not idle in this sense; if
+   * its jobs take longer than this, raise the threshold. @default '30m'
    */
   readonly idle?: Duration
   /**
-   * The share of its attempts that may fail, from 0 to 1: of the last five minutes, or of as many more, up to half an
-   * hour, as make ten attempts. Fewer than ten are not judged. @default 0.1
+   * Maximum share of failed attempts, from 0 to 1, over the last five minutes, extended up to half an hour until it
+   * contains ten attempts. Fewer than ten are not evaluated. @default 0.1
    */
   readonly errorRate?: number
-  /** The most jobs that may wait, ready to run, in the queues that it reads. @default 1,000 */
+  /** Maximum number of ready jobs in the queues that the worker reads. @default 1,000 */
   readonly queueSize?: number
 }
 
-export interface ResolvedLimits {
+export interface ResolvedThresholds {
   readonly idleMs: number
   readonly errorRate: number
   readonly queueSize: number
 }
 
-export const LIMIT_FIELDS = readersFor<HealthLimits>()({
+export const THRESHOLD_FIELDS = readersFor<HealthThresholds>()({
   idle: duration(),
   errorRate: fraction,
   queueSize: whole(0),
 })
 
 /** Only what is given. */
-export function limitsFrom({
+export function thresholdsFrom({
   idle,
   errorRate,
   queueSize,
-}: Read<typeof LIMIT_FIELDS>): Partial<ResolvedLimits> {
+}: Read<typeof THRESHOLD_FIELDS>): Partial<ResolvedThresholds> {
   return {
     ...(idle !== undefined && { idleMs: idle }),
     ...(errorRate !== undefined && { errorRate }),

@@ -1,6 +1,6 @@
 /**
- * Looks for commits of other connections: other processes, the caller's own transactions. There is no file to watch, as
- * beside a database of our own: the caller's directory is not ours to put one in.
+ * Polls for commits of other connections: other processes, the caller's own transactions. Unlike our own directory, the
+ * caller's has no file to watch: we must not create one there.
  */
 import { systemClock } from '../../../std/clock.ts'
 import type { Db } from '../engine/db.ts'
@@ -8,7 +8,7 @@ import type { Db } from '../engine/db.ts'
 /** Reading the number of the last commit takes a few microseconds. */
 const LOOK_MS = 100
 
-export class Lookout {
+export class CommitWatcher {
   readonly #db: Db
   readonly #onNews: () => Promise<void>
   #version: number | undefined
