@@ -156,7 +156,7 @@ function wait(untilMs: number): Plan {
   return { giveBackMs: null, call: null, wakeAtMs: untilMs }
 }
 
-/** Somebody else may run sooner what this worker could have started and did not. */
+/** Another worker may run these jobs sooner. */
 function isStale({ oldestMs, batchReadyMs }: Work, nowMs: number): boolean {
   const staleMs = nowMs - GIVE_BACK_MS
   return (oldestMs !== undefined && oldestMs <= staleMs) || batchReadyMs.some((readyMs) => readyMs <= staleMs)

@@ -21,13 +21,13 @@ export class WakeUps {
     this.#lanes = lanes
   }
 
-  /** Whether somebody listens. They poll as well, so it does not matter here whether notices really arrive. */
+  /** Whether there are listeners. They poll as well, so it does not matter here whether notices really arrive. */
   get isSubscribed(): boolean {
     return this.#listening !== undefined
   }
 
   async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
-    // A function of its own, so that one that subscribes twice is told twice and can stop each.
+    // Wrapped, so that a function subscribed twice is two subscriptions.
     const mine = (hint: WakeUp): void => listener(hint)
     this.#listeners.add(mine)
     this.#listening ??= this.#listen()
@@ -73,7 +73,7 @@ export class WakeUps {
     this.#tell({ type: 'ready', queue })
   }
 
-  /** Notices may have been lost. Whoever listens polls anyway. */
+  /** Notices may have been lost. Listeners poll anyway. */
   #missed(): void {
     this.#lanes.sweepSoon()
   }

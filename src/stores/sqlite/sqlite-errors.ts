@@ -56,7 +56,7 @@ function resultCode(error: unknown): number | undefined {
   return at === -1 ? undefined : at + 1
 }
 
-/** Somebody else writes. Nothing has happened, and the next try may well get through. */
+/** Another connection writes. Nothing has happened, and the next try may succeed. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   return code === BUSY || code === LOCKED

@@ -7,7 +7,7 @@ export function onlyJson(result: unknown): unknown {
   const [value] = typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : []
   if (value === undefined) {
     throw new HoldfastError('HF_STORE_CONTRACT', 'The transaction answered without the row asked for.', {
-      hint: 'Roll it back. What the library is told to do with results must leave rows with their values.',
+      hint: 'Roll it back. The result settings of the library must keep rows with their values.',
     })
   }
   return typeof value === 'string' ? JSON.parse(value) : value

@@ -31,7 +31,7 @@ export interface RunnerParts {
   readonly lockHolder: () => string | null
 }
 
-/** The arguments of a step stand in its type; a call on its way through the thread has lost it. */
+/** The arguments of a step are in its type; a call that passes through the thread has lost it. */
 type Step = (engine: Engine, ...args: readonly unknown[]) => unknown
 
 /** How much one transaction does: others, in this process and elsewhere, wait for it. */

@@ -48,7 +48,7 @@ export class ThreadLink {
     const thread = await this.#thread()
     const id = ++this.#lastId
     const answer = new Promise<unknown>((resolve, reject) => this.#pending.set(id, { name, resolve, reject }))
-    // Only a call that waits is a reason for the process to go on.
+    // Only a pending call keeps the process alive.
     if (this.#pending.size === 1) thread.ref()
     thread.postMessage({ type: 'call', id, name, args: packArgs(name, args) } satisfies ToStore)
     return (await answer) as StepAnswer<Name>
