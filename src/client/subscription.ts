@@ -25,7 +25,7 @@ export function writeSubscription({ patterns, job }: Omit<StoredSubscription, 'n
   return JSON.stringify({ v: VERSION, patterns, job })
 }
 
-/** What cannot be read is refused, not passed over: its subscriber would miss the event, and nobody would know. */
+/** An unreadable subscription is refused, not skipped: its subscriber would silently miss the event. */
 export function readSubscription({ id, text }: Note): StoredSubscription {
   const { v, patterns, job } = JSON.parse(text) as { v: number } & StoredSubscription
   if (v === VERSION) return { name: id, patterns, job }

@@ -68,7 +68,7 @@ export class Connection {
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts
-    // Everybody who waits listens: any number of listeners is no leak.
+    // Every waiting call listens: many listeners are not a leak.
     setMaxListeners(0, this.#closing.signal)
   }
 

@@ -31,7 +31,7 @@ export interface BatcherOptions<Item, Answer> {
   readonly send: (items: readonly Item[], deadline: Deadline) => Promise<readonly (Answer | Error)[]>
   readonly maxItems: number
   readonly maxInFlight: number
-  /** Read anew each time: a test may put another clock in its place. */
+  /** Read on each use, because a test may replace the clock. */
   readonly clock: () => Pick<Clock, 'monotonicMs' | 'after'>
   /** How long a caller waits, counted from its call. */
   readonly timeoutMs: number

@@ -250,7 +250,8 @@ export interface JobEdit {
  * The outcome of a change for a job.
  * - Changed: `cancelled`, `replayed`, `discarded`, `edited`. `requested`: the cancel of a running job. It may still start until
  *   `START_WITHIN_MS` from now (later if its worker is slow, see "Starts" in `store.ts`), unless the worker settles it or
- *   reports the cancel as heard before that. `heard`: the worker has reported it; the handler is running, its signal has aborted.
+ *   reports the cancel as heard before that. `heard`: the worker has reported it; the handler is running, its signal
+ *   has aborted.
  * - Left as it is: `running` (an edit), `final` (a cancel or an edit), `not_dead` or `key_held` by another job (a replay),
  *   `not_final` (a discard).
  */

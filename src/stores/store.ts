@@ -1,7 +1,7 @@
 /**
  * The contract between Holdfast and a store: a small core that every enqueue and every worker uses, and the facets in
- * `facets.ts`: upkeep, schedules, notes, administration. One more, `transactions`, is optional. `conformance/` is the contract
- * as tests; `check-store.ts` lists all methods.
+ * `facets.ts`: maintenance (`upkeep`), schedules, notes, administration. One more, `transactions`, is optional.
+ * `conformance/` is the contract as tests; `check-store.ts` lists all methods.
  *
  * Every method is one atomic step: it happens as a whole or not at all, and a caller that got no answer may repeat the call.
  * Only the store's clock compares times. No method waits for work; `subscribe` tells when to look again.

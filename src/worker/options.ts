@@ -123,7 +123,7 @@ function jobsOf(core: Core, jobs: readonly AnyJob[] | undefined): Map<string, Jo
   const runnable = core.registry.all().filter((job) => job.run !== undefined)
   const chosen = jobs?.map((job) => find(core, job)) ?? runnable
   if (chosen.length === 0) throw new HoldfastError('HF_NO_JOBS', 'This worker has no jobs to run.')
-  // Nobody holds the handler of dead letters as a job to be listed.
+  // The dead-letter handler is not a job that users could list.
   const handler = runnable.filter(({ name }) => name === DEAD_LETTER_JOB)
   return new Map([...chosen, ...handler].map((definition) => [definition.name, definition]))
 }

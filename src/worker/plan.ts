@@ -3,8 +3,12 @@
  * release, and when to wake up. The driver carries it out and records the results in the state. The state is plain
  * data, and randomness is passed in as a number, so that every rule is tested without a store and without a clock.
  *
- * - A worker claims no more than its free slots plus what it finishes in about 50 ms, so that it does not hoard jobs. Among queues with jobs it follows their weights. A queue that returned fewer jobs than requested is dry until a wake-up or the next poll.
- * - It usually makes one call at a time: settles and claims that come up meanwhile are sent with the next one. If there is much to settle or to claim, it makes a second, concurrent call, so that the store and the handlers work at the same time.
+ * - A worker claims no more than its free slots plus what it finishes in about 50 ms, so that it does not hoard jobs.
+ *   Among queues with jobs it follows their weights. A queue that returned fewer jobs than requested is dry until a
+ *   wake-up or the next poll.
+ * - It usually makes one call at a time: settles and claims that come up meanwhile are sent with the next one. If there
+ *   is much to settle or to claim, it makes a second, concurrent call, so that the store and the handlers work at the
+ *   same time.
  * - After a call that failed it waits, longer each time.
  */
 import { jittered, nextPause, type Backoff } from '../std/backoff.ts'
@@ -165,7 +169,7 @@ function wait(untilMs: number): Plan {
   return { giveBackMs: null, call: null, wakeAtMs: untilMs }
 }
 
-/** Somebody else may run sooner what this worker could have started and did not. */
+/** Another worker may run these jobs sooner. */
 function isStale({ oldestMs, batchReadyMs }: Work, nowMs: number): boolean {
   const staleMs = nowMs - GIVE_BACK_MS
   return (oldestMs !== undefined && oldestMs <= staleMs) || batchReadyMs.some((readyMs) => readyMs <= staleMs)

@@ -302,7 +302,7 @@ export class Session {
     if (!this.#known.has(notice.token)) return this.#early?.cancelledAt(notice)
     if (!this.#parts.onCancel(notice)) return
     this.#heard = [...this.#heard, notice]
-    // Somebody waits to be told that it took effect.
+    // A caller waits for the report that it took effect.
     this.beatNow()
   }
 

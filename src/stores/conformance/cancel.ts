@@ -1,4 +1,4 @@
-/** Cancelling: a waiting job never runs, a running one is told, a final one stays what it is. */
+/** Cancelling: a waiting job never runs, a running one is notified, a final one stays unchanged. */
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
@@ -27,7 +27,7 @@ async function noticesFor(harness: Harness, worker: WorkerId): Promise<readonly 
   return (await harness.store.heartbeat({ worker, strangers: [] })).cancelled
 }
 
-/** Ways for a job to wait, from which a cancel must keep it for ever. */
+/** Ways for a job to wait; after a cancel it must never run. */
 const WAITS: readonly (readonly [how: string, make: (harness: Harness) => Promise<Pick<JobRecord, 'id'>>])[] =
   [
     ['ready', (harness) => harness.put()],

@@ -1,4 +1,4 @@
-/** The fence: whoever holds the lease settles, and nobody else ever does. */
+/** The fence: only the holder of the lease settles. */
 import assert from 'node:assert/strict'
 import type { Token } from '../../job/ids.ts'
 import { each, type Topic } from './suite.ts'

@@ -1,4 +1,4 @@
-/** Settles: what each kind writes, and that a position is written once, whoever repeats or crosses. */
+/** Settles: what each kind writes, and that a position is written once, despite repeats and concurrent calls. */
 import assert from 'node:assert/strict'
 import type { JobRecord } from '../../job/record.ts'
 import type { Settlement } from '../../job/settlement.ts'

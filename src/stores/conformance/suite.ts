@@ -23,7 +23,7 @@ export function each<Case>(
   body: (harness: Harness, one: Case) => Promise<void>,
 ): Tests {
   const titles = new Set(cases.map(title))
-  // Two cases under one title would be one test, and nobody would miss the other.
+  // Two cases under one title would silently be one test.
   if (titles.size !== cases.length) throw new Error(`Cases share a title: ${[...titles].join(', ')}`)
   return Object.fromEntries(cases.map((one) => [title(one), (harness: Harness) => body(harness, one)]))
 }

@@ -1,6 +1,6 @@
 /**
- * The small builders that the tests speak in. Times are compared with some slack, because a real store's clock goes on
- * while a test runs; windows in the tests are minutes wide for the same reason.
+ * The small builders that the tests speak in. Times are compared with some slack, because a real store's clock keeps
+ * running during a test; windows in the tests are minutes wide for the same reason.
  */
 import assert from 'node:assert/strict'
 import type { AttemptError, FailureKind } from '../../job/failure.ts'
@@ -144,7 +144,7 @@ export function retention(parts: Partial<Retention> = {}): Retention {
   }
 }
 
-/** One claimed job and where it stands in its lease. */
+/** A claimed job and its position in its lease. */
 export interface Held {
   readonly worker: WorkerId
   readonly lease: Lease

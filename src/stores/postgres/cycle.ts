@@ -83,7 +83,7 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   const isLeft = ({ job }: SettleRequest): boolean => answer.extent !== 'all' || job?.queue !== claim?.queue
   const isKnown = lowerMarks(lanes, isLost ? lost : released.filter(isLeft))
   let leases = leasesIn(answer.claims, claim)
-  // Under an old transaction a sweep reads every row that was ever deleted. Whoever subscribes has wake-ups, or polls.
+  // Under an old transaction a sweep reads every row that was ever deleted. Subscribers have wake-ups, or poll.
   const mustSweep = answer.extent === 'all' && look?.sweep === false && !parts.isSubscribed()
   if (claim !== null && leases.length === 0 && (mustSweep || isLost)) {
     const again = lanes.look(claim.queue, claim.suspects, mustSweep || !isKnown)

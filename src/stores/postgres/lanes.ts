@@ -20,7 +20,7 @@ export interface Look {
   readonly number: number
 }
 
-/** A look beside the claims for jobs below the marks. */
+/** A separate scan for jobs below the marks. */
 export interface WindowLook extends Pick<Look, 'lanes' | 'from' | 'to'> {
   readonly window: Window
 }
@@ -58,7 +58,7 @@ const MOST_HINTS = 32
 
 interface Lane {
   mark: number
-  /** Of the newest job that was claimed; undefined before the first: then it was a wake-up that told of the lane. */
+  /** Of the newest job that was claimed; undefined before the first: then a wake-up announced the lane. */
   headStartMs: number | undefined
   /** Jobs announced by wake-ups that no answer has covered yet, in order of look; ranks grow. */
   hints: Hint[]
@@ -68,7 +68,7 @@ interface Lane {
   sweptTo: number
 }
 
-/** A job came in at this rank when `look` was the newest one: answers of that look and of older ones don't know it. */
+/** A job arrived at this rank when `look` was the newest one: answers of that look and of older ones don't know it. */
 interface Hint {
   readonly rank: number
   readonly look: number
@@ -101,7 +101,7 @@ export class Lanes {
     return { ...columns(ranges), sweep, number: ++this.#looks }
   }
 
-  /** What to look at beside the claims, if it is time for that. Every such look must be answered or have failed. */
+  /** The next separate scan, if one is due. Each must be answered or have failed. */
   nextWindow(queue: string): WindowLook | null {
     const { lanes, pace } = this.#of(queue)
     const window = pace.nextWindow(spanOf(lanes), this.#clock.monotonicMs())

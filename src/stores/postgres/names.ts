@@ -1,6 +1,6 @@
 /**
- * Where the tables are: a schema of their own and, for those who must share one, a prefix. All SQL is written for the
- * schema `holdfast` without a prefix, so that it runs by hand; here it is written over for what was asked for.
+ * Where the tables are: a separate schema and, if it must be shared, a prefix. All SQL is written for the schema
+ * `holdfast` without a prefix, so that it can be run manually; here the configured names are substituted.
  */
 import { readersFor, readOptions, refused, type Read, type Reader } from '../../job/options.ts'
 

@@ -16,7 +16,7 @@ export interface LookBesideParts {
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** Starts a look if it is time for one. Nobody waits for it: what it finds is within the next claim. */
+/** Starts a scan if one is due. It is not awaited: the next claim includes what it finds. */
 export function lookBeside(parts: LookBesideParts, queue: string): void {
   const look = parts.lanes.nextWindow(queue)
   if (look !== null) void sweep(parts, queue, look)

@@ -1,11 +1,11 @@
 /**
  * The schema as SQL. Tables are numbered migrations, applied once each. Functions, types and views are one current file
- * each, and are replaced as a set whenever the version changes: in place if the header is the same, so that calls under way
- * go on.
+ * each, and are replaced as a set whenever the version changes: in place if the header is the same, so that running
+ * calls continue.
  *
- * Released versions. Version N of the program runs on the schema of N and of N−1, and the schema of N serves programs of
- * N−1 and N, so a fleet can be upgraded process by process in any order. Hence a migration only adds what N−1 can ignore,
- * and the functions of N include every function that N−1 calls. A call that is under way finishes with the functions of
+ * Released versions. Version N of the program runs on the schema of N and of N−1, and the schema of N serves programs
+ * of N−1 and N, so a fleet can be upgraded process by process in any order. Hence a migration only adds what N−1 can
+ * ignore, and the functions of N include every function that N−1 calls. A running call finishes with the functions of
  * N, so a function with the same header, also one that only functions call, must serve callers of N−1. Raise
  * `SCHEMA_VERSION` with every change of a file in `schema/`, and `OLDEST_PROGRAM` when support for an old program ends.
  * `test/faults/postgres/upgrade.test.ts` rehearses all of this.
@@ -62,7 +62,7 @@ export function schemaScript(names: Names, edit?: EditSql): string {
   const parts = [
     'begin;',
     `select pg_advisory_xact_lock(${lockKey(names)});`,
-    // Everybody else waits behind a lock that waits for an old transaction. So give up, and let them pass.
+    // All other calls wait behind a lock that waits for an old transaction. So give up, and let them pass.
     "set local lock_timeout = '2s';",
     'set local check_function_bodies = off;',
     createSchema(names),

@@ -1,7 +1,7 @@
 /**
  * When one queue is swept, and how much of it at a time. While a sweep costs next to nothing, a claim sweeps everything
- * below the marks along with its own look. If a sweep costs more than that, because an old transaction keeps deleted rows
- * in the index, claims sweep no more: looks of their own beside them go through the ranks window by window.
+ * below the marks along with its own look. If a sweep costs more than that, because an old transaction keeps deleted
+ * rows in the index, claims stop sweeping: separate scans go through the ranks window by window.
  */
 
 /** Ranks by time, without the head start. Null for the end: up to the marks. */
@@ -113,7 +113,7 @@ export class SweepPace {
     this.#windowMs = Math.max(Math.min(this.#windowMs, all) / 4, SMALLEST_WINDOW_MS)
   }
 
-  /** What to sweep now beside the claims: one window at a time. */
+  /** The window to sweep now in a separate scan: one at a time. */
   nextWindow(span: Span, nowMs: number): Window | null {
     if (this.#underWay || this.#windowMs === Infinity || this.#missedAt >= 0 || nowMs < this.#nextMs)
       return null

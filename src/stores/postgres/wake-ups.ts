@@ -22,7 +22,7 @@ export class WakeUps {
     this.#lanes = lanes
   }
 
-  /** Whether somebody listens. They poll as well, so it does not matter here whether notices really arrive. */
+  /** Whether there are listeners. They poll as well, so it does not matter here whether notices really arrive. */
   get isSubscribed(): boolean {
     return this.#listening !== undefined
   }
@@ -73,7 +73,7 @@ export class WakeUps {
     this.#listeners.tell({ type: 'ready', queue })
   }
 
-  /** Notices may have been lost. Whoever listens polls anyway. */
+  /** Notices may have been lost. Listeners poll anyway. */
   #missed(): void {
     this.#lanes.sweepSoon()
   }

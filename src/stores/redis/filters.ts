@@ -31,7 +31,7 @@ export function filterText(filter: JobFilter): string {
     names,
     tags,
     fingerprints,
-    // What stands in the stored JSON of a job that matches.
+    // The text that the stored JSON of a matching job contains.
     tag_texts: tags?.map((tag) => JSON.stringify(tag)),
     // Stored in a JSON text within a JSON text, which may write other characters in other ways.
     fingerprint_texts: fingerprints?.map((text) => (/^\w+$/.test(text) ? text : '')),

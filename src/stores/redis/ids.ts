@@ -23,7 +23,7 @@ for (const [value, code] of codesOf('0123456789ABCDEF').entries()) HEX_VALUES[co
 // Stands for the digit behind the last.
 HEX_VALUES['-'.charCodeAt(0)] = 0
 
-/** Where the 32 digits stand in a UUID, and one more that is no digit: three of them are two characters. */
+/** Positions of the 32 digits in a UUID, and one that is not a digit: three digits make two characters. */
 const PLACES = Uint8Array.from([
   ...Array.from({ length: 36 }, (_, place) => place).filter((place) => ![8, 13, 18, 23].includes(place)),
   8,

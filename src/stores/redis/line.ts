@@ -118,7 +118,7 @@ export class Line {
     return client
   }
 
-  /** Asks for the database itself: ioredis would go on in database 0 if the server says no. */
+  /** Asks for the database itself: ioredis would continue in database 0 if the server refuses. */
   async #enter(client: RedisClient): Promise<void> {
     const { db } = this.#parts
     await client.connect()

@@ -1,6 +1,6 @@
 /**
- * Where the store is: server, socket or cluster, and which database. Read strictly and by us. ioredis takes whatever stands
- * behind the host for a database, asks the server for it, and goes on in database 0 if the server says no.
+ * Where the store is: server, socket or cluster, and which database. Read strictly and by us. ioredis takes anything
+ * after the host for a database, asks the server for it, and continues in database 0 if the server refuses.
  */
 import { HoldfastError } from '../../errors.ts'
 import { readClusterUrl, type NodeAddress } from './cluster/cluster-url.ts'

@@ -1,6 +1,7 @@
 /**
  * Runs steps in the order in which they were asked for. Those that wait together share a transaction; between two
- * transactions, and while another process has the write lock, the event loop goes on, and so do steps that only read.
+ * transactions, and while another process has the write lock, the event loop keeps running, and so do steps that only
+ * read.
  */
 import { sleep, systemClock, type Clock } from '../../std/clock.ts'
 import { toError } from '../../std/text.ts'

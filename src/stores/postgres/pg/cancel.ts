@@ -9,7 +9,10 @@ import type { OwnClient } from './driver.ts'
 const CANCEL_MS = 2_000
 const CANCEL_CODE = 80_877_102
 
-/** Best effort: resolves when it is sent or given up. In plain text even beside TLS, which the server takes. */
+/**
+ * Best effort: resolves when it is sent or given up. In plain text even if the connection uses TLS, which the server
+ * accepts.
+ */
 export function cancelRunning(clock: Clock, client: OwnClient): Promise<void> {
   const { host, port, processID, secretKey } = client
   if (processID === null || secretKey === null) return Promise.resolve()

@@ -89,7 +89,7 @@ export class LentConnections implements ConnectionPool {
   async #borrow(waitMs: number): Promise<LentClient> {
     let late = false
     const connecting = this.#pool.connect().then((client) => {
-      // Nobody waits for it any more.
+      // The caller no longer waits for it.
       if (late) client.release()
       return client
     })

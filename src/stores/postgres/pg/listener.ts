@@ -68,8 +68,8 @@ export class Listener {
   }
 
   /**
-   * Resolves when the first try is over. Does not reject where the server is down: the subscription stands, and the gap
-   * is told when it is back.
+   * Resolves when the first try is over. Does not reject if the server is down: the subscription remains, and the gap
+   * is reported when the server is back.
    */
   async listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening> {
     if (this.#closed) throw closed()

@@ -11,8 +11,8 @@ export interface Statement {
   readonly name: string
   readonly text: string
   /**
-   * How long it may take, and wait for a connection before that, where that is less than the executor allows. A claim
-   * that is sent when its worker has given up on it leases jobs that nobody runs.
+   * Timeout, including the wait for a connection, if that is less than the executor's. A claim that is sent after its
+   * worker has given up on it leases jobs that no worker runs.
    */
   readonly timeoutMs?: number
 }

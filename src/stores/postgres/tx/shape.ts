@@ -1,7 +1,7 @@
-/** What a handle is told by: none of the libraries is a dependency of ours, so the functions that it has must do. */
+/** Recognises a handle by its functions, because none of the libraries is a dependency of ours. */
 import { HoldfastError } from '../../../errors.ts'
 
-/** Runs one statement in the caller's transaction, and gives back what the library makes of its result. */
+/** Runs one statement in the caller's transaction, and returns the library's result. */
 export type Send = (text: string, values: (string | null)[]) => PromiseLike<unknown>
 
 /** Nothing for a handle of another library; refuses one of its own that is no open transaction. */

@@ -1,6 +1,6 @@
 /**
  * An open database of the caller's library: better-sqlite3, libsql, `node:sqlite` or `@photostructure/sqlite`. They are
- * told by what they can do, so that none of them is a dependency of ours.
+ * recognised by their methods, so that none of them is a dependency of ours.
  */
 import type { Database, Statement } from '../driver.ts'
 

@@ -50,7 +50,7 @@ export function installInside(database: Database, texts: SqlTexts): void {
 
 /** Refuses tables that are not ours, or newer than this program. */
 function isInstalled(database: Database, { statements }: SqlTexts): boolean {
-  // Prepared anew: a statement of a table that is not there cannot be.
+  // Prepared again: a statement cannot be prepared before its table exists.
   const db = new Db(database, statements)
   const names = db.all<{ name: string }>('ownTables').map(({ name }) => name)
   if (names.length === 0) return false

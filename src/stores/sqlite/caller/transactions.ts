@@ -45,8 +45,9 @@ interface OnHandle {
 }
 
 /**
- * How long a handler may hold the only write lock of the database. While its function waits for something, a write on the
- * caller's own handle blocks the event loop for that connection's whole busy timeout, since the commit cannot go on either.
+ * How long a handler may hold the only write lock of the database. While its function waits for something, a write on
+ * the caller's own handle blocks the event loop for that connection's whole busy timeout, because the commit cannot
+ * proceed either.
  */
 const WRITE_MS = 1_000
 /** How often, and how many times, it is looked whether the caller's transaction is over. */
@@ -91,7 +92,7 @@ export class CallerTransactions implements Transactions {
     await this.#commits
   }
 
-  /** The handle is looked at again in `#inside`: a transaction that nobody awaits may be over by now. */
+  /** The handle is checked again in `#inside`: a transaction that is not awaited may have ended by then. */
   async #handle(tx: unknown): Promise<SqliteDatabase> {
     const { library } = this.#parts
     return isKysely(tx) ? handleOfKysely(tx, library, systemRandom) : handleOf(tx, library)
@@ -145,7 +146,7 @@ export class CallerTransactions implements Transactions {
     const { library, open, newEngine, tell } = this.#parts
     await open()
     // A connection for this commit alone, which takes 0.2 ms: what `write` leaves behind (a promise, a timer) finds it
-    // closed, and cannot write outside of the transaction or into that of somebody else.
+    // closed, and cannot write outside the transaction or into another one.
     const connection = library.connect()
     const { database } = connection
     try {

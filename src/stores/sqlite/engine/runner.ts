@@ -33,7 +33,7 @@ export interface RunnerParts {
   readonly isDiskFull?: () => boolean
 }
 
-/** The arguments of a step stand in its type; a call on its way through the thread has lost it. */
+/** The arguments of a step are in its type; a call that passes through the thread has lost it. */
 type Step = (engine: Engine, ...args: readonly unknown[]) => unknown
 
 /** How much one transaction does: others, in this process and elsewhere, wait for it. */

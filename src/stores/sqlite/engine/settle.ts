@@ -104,7 +104,7 @@ export function cancelled(engine: Engine, lease: OpenLease, seq: number, reason:
   ended(engine, lease, seq, { state: 'cancelled', end: { token: lease.row.token, reason } })
 }
 
-/** `counts`: 1 if the attempt counts, 0 if it is handed back. */
+/** `counts`: 1 if the attempt counts, 0 if it does not. */
 function comeBackLater(
   engine: Engine,
   seq: number,

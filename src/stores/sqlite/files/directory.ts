@@ -165,7 +165,7 @@ function makePrivate(path: string, notice: (line: string) => void): void {
     const code = codeOf(error)
     // SQLite removes -wal and -shm when the last process closes the database.
     if (code === 'ENOENT') return
-    // The file belongs to another user, or the file system keeps no modes: it works, so say it and go on.
+    // The file belongs to another user, or the file system keeps no modes: it works, so report it and continue.
     notice(
       `${path} is open to other users of this machine (mode ${octal(mode)}), and chmod failed (${code}).`,
     )
