@@ -1,4 +1,4 @@
-/** The recipe "A store of your own" of CONTRIBUTING.md, followed to the letter. */
+/** The recipe "Your own store" of CONTRIBUTING.md, followed to the letter. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { holdfast } from 'holdfast'
@@ -17,7 +17,7 @@ function isErrorCode(name: string): boolean {
 }
 
 const here = fileURLToPath(new URL('.', import.meta.url))
-const recipe = sectionOf(readFileSync(`${here}../../CONTRIBUTING.md`, 'utf8'), '## A store of your own')
+const recipe = sectionOf(readFileSync(`${here}../../CONTRIBUTING.md`, 'utf8'), '## Your own store')
 
 function sectionOf(text: string, title: string): string {
   const [, section = ''] = text.split(`\n${title}\n`)

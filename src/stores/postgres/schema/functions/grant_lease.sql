@@ -2,7 +2,7 @@
 -- token, time of the claim, jobs and payloads, separated by U+001D; nothing if there are no jobs.
 create function holdfast.grant_lease(
   p_worker uuid, p_queue text, p_now bigint, p_places tid[], p_ids uuid[], p_jobs text, p_payloads text, p_keyed boolean,
-  p_apart boolean, p_first_name text, p_last_name text
+  p_has_large boolean, p_first_name text, p_last_name text
 ) returns text language plpgsql as $$
 declare
   v_size constant integer := cardinality(p_ids);
@@ -45,11 +45,11 @@ begin
   end if;
 
   insert into holdfast.lease as lease (claimed_at, worker, keyed, has_large, queue, done, strays)
-  values (p_now, p_worker, p_keyed, p_apart, p_queue, repeat('0', v_size)::varbit, v_strays)
+  values (p_now, p_worker, p_keyed, p_has_large, p_queue, repeat('0', v_size)::varbit, v_strays)
   returning lease.token into v_token;
   insert into holdfast.batch
     (token, claimed_at, size, has_large, wide, low, high, queue, first_name, last_name, strays, ids, jobs, payloads)
-  values (v_token, p_now, v_size, p_apart, v_high > holdfast.block_end(v_low), v_low, v_high, p_queue, p_first_name,
+  values (v_token, p_now, v_size, p_has_large, v_high > holdfast.block_end(v_low), v_low, v_high, p_queue, p_first_name,
     p_last_name, v_strays, p_ids, p_jobs, p_payloads);
   insert into holdfast.count_change (queue, ready) values (p_queue, - v_size);
   return concat_ws(E'\x1d', v_token, p_now, p_jobs, p_payloads);

@@ -37,9 +37,10 @@ begin
       p_details[asked.number] as detail, coalesce(p_dropped[asked.number], false) as dropped, unpacked.due_at,
       unpacked.facts, unpacked.attempt, coalesce(p_crashes[asked.number], unpacked.crashes) as crashes,
       unpacked.created_at, unpacked.unique_key, unpacked.unique_hold, unpacked.name, unpacked.priority,
-      unpacked.head_start, coalesce(p_lease.reported ? asked.place::text, false) or p_records[asked.number] is not null as has_said,
+      unpacked.head_start,
+      coalesce(p_lease.reported ? asked.place::text, false) or p_records[asked.number] is not null as has_reported,
       coalesce(get_bit(p_lease.strays, asked.place) = 1, false) as stray,
-      holdfast.past_after(unpacked.past, p_lease.said -> asked.place::text, p_records[asked.number]) as past,
+      holdfast.past_after(unpacked.past, p_lease.reported -> asked.place::text, p_records[asked.number]) as past,
       wanted.kind, wanted.kind = 'completed' as completed,
       case
         -- A requested cancel is not lost if the job would come back.
@@ -55,7 +56,7 @@ begin
     cross join lateral (select wanted.kind in ('retry', 'snooze', 'release') as comes_back) as way
     where get_bit(p_fresh, asked.place) = 1
   ), packed as materialized (
-    select fresh.* from fresh where fresh.completed and not fresh.stray and not fresh.has_said
+    select fresh.* from fresh where fresh.completed and not fresh.stray and not fresh.has_reported
   ), history as (
     insert into holdfast.history
       (finished_at, token, claimed_at, worker, size, has_large, queue, mask, run_ms, results, dropped)
@@ -71,7 +72,7 @@ begin
       fresh.facts, fresh.payload, case when fresh.completed then fresh.detail end,
       case when not fresh.completed then fresh.reason end
     from fresh
-    where fresh.becomes = 'cancelled' or (fresh.completed and (fresh.stray or fresh.has_said))
+    where fresh.becomes = 'cancelled' or (fresh.completed and (fresh.stray or fresh.has_reported))
     returning ended.completed
   ), dead as (
     insert into holdfast.dead (id, finished_at, due_at, created_at, attempt, crashes, priority, head_start, queue, name,
@@ -140,9 +141,9 @@ begin
 end $$;
 
 -- The past of a job that is being settled. The handler's report replaces what an earlier attempt reported.
-create function holdfast.past_after(p_past jsonb, p_said jsonb, p_record text) returns jsonb language sql immutable as $$
+create function holdfast.past_after(p_past jsonb, p_reported jsonb, p_record text) returns jsonb language sql immutable as $$
   select case
-    when p_said is null and p_record is null then p_past
-    when p_record is null then coalesce(p_past, '{}') || p_said
-    else holdfast.with_record(coalesce(p_past, '{}') || coalesce(p_said, '{}'), p_record) end
+    when p_reported is null and p_record is null then p_past
+    when p_record is null then coalesce(p_past, '{}') || p_reported
+    else holdfast.with_record(coalesce(p_past, '{}') || coalesce(p_reported, '{}'), p_record) end
 $$;
