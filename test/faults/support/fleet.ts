@@ -88,6 +88,7 @@ export class Fleet {
   readonly #callMs: number
   readonly #members: Member[] = []
   readonly #closing: (() => Promise<void>)[] = []
+  readonly #closingClients: (() => Promise<void>)[] = []
   readonly #strain: Strain
   readonly #claimedSince = new Map<string, number>()
   readonly #hints = new Map<string, number>()
@@ -200,6 +201,8 @@ export class Fleet {
   async judge(): Promise<Judged> {
     this.history.write({ type: 'phase', phase: 'healed' })
     await Promise.all(this.clients.map((client) => client.stop()))
+    // A call that a client has given up may still wait for a connection: what it enqueued after the snapshot would look lost.
+    await Promise.all(this.#closingClients.splice(0).map((close) => close().catch(() => undefined)))
     await this.drained()
     await Promise.all(this.#members.map((member) => this.#stop(member)))
     this.history.write({ type: 'phase', phase: 'end' })
@@ -219,12 +222,14 @@ export class Fleet {
   async close(): Promise<void> {
     await this.#strain.stop()
     await Promise.all(this.clients.map((client) => client.stop()))
-    await Promise.all(this.#closing.splice(0).map((close) => close().catch(() => undefined)))
+    const closing = [...this.#closingClients.splice(0), ...this.#closing.splice(0)]
+    await Promise.all(closing.map((close) => close().catch(() => undefined)))
     await this.#site.direct.close()
   }
 
   async #startWorker(node: string): Promise<void> {
     const { hf } = this.#holdfast(node)
+    this.#closing.push(() => hf.close())
     defineWork(hf, this.history, node, () => {
       this.#finished++
       this.news.notify()
@@ -245,6 +250,7 @@ export class Fleet {
 
   #startClient(node: string): void {
     const { hf, store } = this.#holdfast(node)
+    this.#closingClients.push(() => hf.close())
     this.history.write({ type: 'node', what: 'started', node, queues: [], slots: 0, upkeep: false })
     this.clients.push(new Client(hf, this.history, node, this.news.notify, store))
   }
@@ -260,7 +266,6 @@ export class Fleet {
       },
     })
     const hf = holdfast({ store, logger: false, timeout: this.#callMs })
-    this.#closing.push(() => hf.close())
     return { hf, store }
   }
 

@@ -44,8 +44,8 @@ export const SQLITE_CODE_MUTANTS: readonly WorkerMutant[] = [
     name: 'counts are kept after a rollback',
     from: 'jobs of a failed enqueue are counted with the next one',
     file: ENGINE,
-    find: '  rolledBack(): void {\n    this.#counts.clear()\n',
-    replace: '  rolledBack(): void {\n',
+    find: '    this.#counts.clear()\n    this.#hints = []\n',
+    replace: '    this.#hints = []\n',
     caughtBy: RUNNER_TEST,
   },
   {
