@@ -245,7 +245,7 @@ class HoldfastObject<Q extends string, Ctx> implements Holdfast<Q, Ctx> {
     const { schedule } = definition as { readonly schedule?: ScheduleSpec }
     if (schedule !== undefined) client.schedules.declare(read.name, schedule)
     core.registry.add(read)
-    return jobObject(client, read.name)
+    return jobObject(client, read)
   }
 
   use<E extends object>(middleware: (args: MiddlewareArgs<Ctx>) => Promise<Next<E>>): Holdfast<Q, Ctx & E> {

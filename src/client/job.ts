@@ -14,20 +14,20 @@ import type { EnqueueOptions, Item, Job } from './types.ts'
 /** A job without its types, which the public signatures in holdfast.ts restore. */
 export type UntypedJob = Job<string, unknown, unknown, string>
 
-export function jobObject(client: Client, name: string): UntypedJob {
-  // Looked up each time, because a contract gets its handler later.
-  const definition = (): JobDefinition => client.core.jobNamed(name)
+/** A contract gets its handler later, but nothing here needs one. */
+export function jobObject(client: Client, definition: JobDefinition): UntypedJob {
+  const { name } = definition
   const job: UntypedJob = {
     name,
     async enqueue(input?: unknown, given?: EnqueueOptions) {
       const { tx, options } = withoutTx(given)
-      const { id, outcome } = await client.enqueuer.one({ definition: definition(), input, options }, tx)
+      const { id, outcome } = await client.enqueuer.one({ definition, input, options }, tx)
       return jobHandle(client.core, id, name, outcome)
     },
     enqueueSync(input, given) {
       const { tx, options } = withoutTx(given)
       if (tx === undefined) throw needsTx(name)
-      const { id, outcome } = client.enqueuer.oneSync({ definition: definition(), input, options }, tx)
+      const { id, outcome } = client.enqueuer.oneSync({ definition, input, options }, tx)
       return jobHandle(client.core, id, name, outcome)
     },
     enqueueMany: (async (inputs: Iterable<unknown> | AsyncIterable<unknown>, given?: EnqueueOptions) => {
@@ -37,7 +37,7 @@ export function jobObject(client: Client, name: string): UntypedJob {
       const keepId = (answer: EnqueueAnswer, index: number): void => {
         if (ids !== null) ids[index] = answer.id
       }
-      const counts = await client.enqueuer.many(definition(), inputs, options, keepId, tx)
+      const counts = await client.enqueuer.many(definition, inputs, options, keepId, tx)
       return ids === null ? counts : { ...counts, ids }
     }) as UntypedJob['enqueueMany'],
     with: (...[input, given]): Item => {
@@ -47,7 +47,7 @@ export function jobObject(client: Client, name: string): UntypedJob {
     },
     schedule: (id, spec) => client.schedules.put(name, id, spec),
     unschedule: (id) => client.schedules.remove(name, id),
-    edit: (id, changes) => editJob(client.core, definition(), id, changes),
+    edit: (id, changes) => editJob(client.core, definition, id, changes),
     async get(id) {
       const record = await client.core.store.job(id as JobId)
       return record?.name === name ? jobHandle(client.core, id, name, null) : null

@@ -1,4 +1,4 @@
-/** Tries again what the server undid as a whole. */
+/** Repeats transactions that the server rolled back as a whole. */
 import { jittered, nthPause, type Backoff } from '../../std/backoff.ts'
 import type { Clock } from '../../std/clock.ts'
 import { sleep } from '../../std/clock.ts'
@@ -12,19 +12,25 @@ export interface RetryParts {
   readonly random: Random
 }
 
-/** Only for steps that are atomic, and errors that say that nothing was done. */
-export async function retryWhile<T>(
+/**
+ * Repeats `work`, which has failed with this error, as long as it is worth it. Only for steps that are atomic, and errors
+ * that say that nothing was done.
+ */
+export async function retryAfter<T>(
+  failure: unknown,
   { clock, random }: RetryParts,
   isWorthIt: (error: unknown) => boolean,
   work: () => Promise<T>,
 ): Promise<T> {
-  for (let tried = 1; ; tried++) {
+  let last = failure
+  for (let tried = 1; tried < TRIES && isWorthIt(last); tried++) {
+    // Full jitter: those who met in a deadlock would meet again.
+    await sleep(clock, jittered(nthPause(BACKOFF, tried), random.float(), 1))
     try {
       return await work()
     } catch (error) {
-      if (tried >= TRIES || !isWorthIt(error)) throw error
-      // Full jitter: those who met in a deadlock would meet again.
-      await sleep(clock, jittered(nthPause(BACKOFF, tried), random.float(), 1))
+      last = error
     }
   }
+  throw last
 }

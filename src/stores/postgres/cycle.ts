@@ -16,7 +16,7 @@ import type { Queryable, SqlValue } from './executor.ts'
 import { SUSPECTS_LANE, type Found, type Lanes, type Look } from './lanes.ts'
 import { intArray } from './literals.ts'
 import { unpackJob, type PackedJob } from './packed-jobs.ts'
-import { lookBeside } from './overlooked.ts'
+import { sweepBeside } from './overlooked.ts'
 import { NO_SETTLES, notFound, packSettles, readHeld, readSettled, type Held } from './settles.ts'
 import type { Statements } from './statements.ts'
 
@@ -67,7 +67,8 @@ export async function cycle(parts: CycleParts, request: CycleRequest): Promise<C
   const { lanes } = parts
   // What is released here must be found by the claim behind it, wherever it ranks.
   const released = settle.filter(({ settlement: { type } }) => READY_AGAIN[type] === 'always')
-  if (claim !== null) lookBeside(parts, claim.queue)
+  const window = claim === null ? null : lanes.nextWindow(claim.queue)
+  if (claim !== null && window !== null) void sweepBeside(parts, claim.queue, window)
   const look = claim === null ? null : lanes.look(claim.queue, claim.suspects, !lowerMarks(lanes, released))
   const first = { worker, settles: packSettles(settle), claim, reports }
   const answer = await send(parts, first, look)

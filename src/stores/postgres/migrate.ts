@@ -3,7 +3,7 @@
  * wait and find it done. A schema that this program cannot run on, older or newer, is refused.
  */
 import { HoldfastError } from '../../errors.ts'
-import { retryWhile, type RetryParts } from './conflicts.ts'
+import { retryAfter, type RetryParts } from './conflicts.ts'
 import type { Executor, Statement } from './executor.ts'
 import { render, type Names } from './names.ts'
 import { isConflict, isLockTimeout, sqlState } from './server-errors.ts'
@@ -38,7 +38,8 @@ async function bringUpToDate(executor: Executor, names: Names, options: MigrateO
   }
   if (installed?.version === SCHEMA_VERSION && (!apply || installed.digest === routinesDigest())) return
   // It alters tables while others work on them, and is the one that is undone if they meet in a deadlock.
-  if (apply) await retryWhile(options, isInTheWay, () => executor.script(schemaScript(names)))
+  const install = (): Promise<void> => executor.script(schemaScript(names))
+  if (apply) await install().catch((error: unknown) => retryAfter(error, options, isInTheWay, install))
   else if (installed === null || installed.version < OLDEST_SCHEMA) throw notMigrated(names, installed)
 }
 

@@ -9,21 +9,16 @@ import type { Lanes, Overlooked, WindowLook } from './lanes.ts'
 import { intArray } from './literals.ts'
 import type { Statements } from './statements.ts'
 
-export interface LookBesideParts {
+export interface SweepParts {
   readonly db: Queryable
   readonly statements: Statements
   readonly lanes: Lanes
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** Starts a scan if one is due. It is not awaited: the next claim includes what it finds. */
-export function lookBeside(parts: LookBesideParts, queue: string): void {
-  const look = parts.lanes.nextWindow(queue)
-  if (look !== null) void sweep(parts, queue, look)
-}
-
-async function sweep(
-  { db, statements, lanes, clock }: LookBesideParts,
+/** Not awaited by claims: the next one includes what it finds. Never rejects. */
+export async function sweepBeside(
+  { db, statements, lanes, clock }: SweepParts,
   queue: string,
   look: WindowLook,
 ): Promise<void> {

@@ -1,6 +1,7 @@
-/** What an error of the server or of the way to it means for us. */
+/** Converts errors of the server and of the connection. */
 import { HoldfastError } from '../../errors.ts'
-import { messageOf } from '../../std/text.ts'
+import { isProgrammingError } from '../../std/programming-error.ts'
+import { messageOf, toError } from '../../std/text.ts'
 
 /** Whether the server answered with an error. With any other error the call may have been carried out. */
 export function isReply(error: unknown): error is Error {
@@ -24,6 +25,8 @@ const DENIED = ['NOAUTH', 'WRONGPASS', 'NOPERM']
 export function explain(error: unknown): Error {
   if (error instanceof HoldfastError) return error
   if (!isReply(error)) {
+    // A bug of ours is no outage.
+    if (isProgrammingError(error)) return toError(error)
     return unreachable(`The connection to Redis failed: ${messageOf(error)}`, error)
   }
   return full(error) ?? permanent(error) ?? transient(error) ?? failedScript(error) ?? error

@@ -8,7 +8,7 @@ import type { Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import type { Random } from '../../../std/random.ts'
 import { toError } from '../../../std/text.ts'
-import { retryWhile } from '../conflicts.ts'
+import { retryAfter } from '../conflicts.ts'
 import { explain, isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
 import { Connector, loadPg, resultTypes } from './driver.ts'
 import type { PgModule } from './driver.ts'
@@ -232,7 +232,7 @@ export class PgExecutor implements Queryable {
   }
 
   #retried<T>(work: () => Promise<T>): Promise<T> {
-    return retryWhile(this.#parts, this.#isWorthRetrying, work)
+    return work().catch((error: unknown) => retryAfter(error, this.#parts, this.#isWorthRetrying, work))
   }
 
   async #run<Row>(
