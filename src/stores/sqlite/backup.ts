@@ -12,7 +12,7 @@ import { Engine } from './engine/engine.ts'
 import { list } from './engine/list.ts'
 import { DATABASE } from './files/directory.ts'
 import { refuseDamagedLog } from './files/log-check.ts'
-import { checkOwner } from './open-database.ts'
+import { atOneMoment, checkOwner } from './open-database.ts'
 import { storeError } from './sqlite-errors.ts'
 
 /** Longer than any transaction of ours takes. */
@@ -37,7 +37,7 @@ export async function backupStore(directory: string, file: string): Promise<void
     refuseDamagedLog(source)
     withOpen(new DatabaseSync(source), (database) => {
       database.exec(`pragma busy_timeout = ${BUSY_MS}; pragma cell_size_check = on`)
-      if (!checkOwner(database, source)) throw emptied(source)
+      if (!atOneMoment(database, () => checkOwner(database, source))) throw emptied(source)
       database.prepare('vacuum into ?').run(target)
     })
     withOpen(new DatabaseSync(target), (copy) => checkCopy(copy, target))

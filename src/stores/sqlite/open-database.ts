@@ -24,7 +24,8 @@ export function openDatabase(driver: Driver, path: string, durability: Durabilit
     // First of all: switching to WAL needs a lock, and several processes may open a new file at the same time.
     database.exec(`pragma busy_timeout = ${OPEN_BUSY_MS}`)
     // Effective only before the first table. On a database that is there it would wait for the write lock.
-    if (!checkOwner(database, path)) database.exec('pragma auto_vacuum = incremental')
+    if (!atOneMoment(database, () => checkOwner(database, path)))
+      database.exec('pragma auto_vacuum = incremental')
     database.exec('pragma journal_mode = wal')
     database.exec(`pragma synchronous = ${durability}`)
     // On macOS fsync alone leaves data in the cache of the disk. Elsewhere these do nothing.
@@ -43,7 +44,10 @@ export function openDatabase(driver: Driver, path: string, durability: Durabilit
   }
 }
 
-/** Whether the tables are there. Refuses what is not ours, or newer than this program. */
+/**
+ * Whether the tables are there. Refuses what is not ours, or newer than this program. To be called in a transaction: the
+ * marks of two moments, before and after another process has installed the tables, look like another program's.
+ */
 export function checkOwner(database: Database, path: string): boolean {
   const owner = pragma(database, 'application_id')
   const version = pragma(database, 'user_version')
@@ -60,9 +64,19 @@ export function checkOwner(database: Database, path: string): boolean {
   return true
 }
 
+/** `read` sees the database as it is when it begins. */
+export function atOneMoment<T>(database: Database, read: () => T): T {
+  database.exec('begin')
+  try {
+    return read()
+  } finally {
+    database.exec('commit')
+  }
+}
+
 /** Looks again under the write lock: another process may install the tables at the same time. */
 function install(database: Database, path: string, tables: string): void {
-  if (checkOwner(database, path)) return
+  if (atOneMoment(database, () => checkOwner(database, path))) return
   database.exec('begin immediate')
   if (!checkOwner(database, path)) {
     database.exec(tables)

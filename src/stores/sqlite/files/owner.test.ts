@@ -6,7 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { backupStore } from '../backup.ts'
 import { loadDriver } from '../driver.ts'
 import { sqliteStore } from '../index.ts'
-import { SCHEMA_VERSION } from '../open-database.ts'
+import { readSql } from '../engine/db.ts'
+import { openDatabase, SCHEMA_VERSION } from '../open-database.ts'
 
 let folder: string
 beforeEach(() => {
@@ -50,4 +51,28 @@ describe.each([
     await expect(backupStore(directory, join(folder, 'copy.db'))).rejects.toMatchObject({ code })
     expect(readFileSync(file).equals(before)).toBe(true)
   })
+})
+
+test('tables that another process installs between two looks at the marks are ours', async () => {
+  const path = join(folder, 'holdfast.db')
+  const driver = await loadDriver()
+  const { tables } = readSql()
+  const open = () => openDatabase(driver, path, 'full', tables)
+  // A file in WAL mode without tables, as another process leaves it for a moment.
+  const other = new driver.DatabaseSync(path)
+  other.exec('pragma journal_mode = wal')
+  other.close()
+
+  let isInstalled = false
+  class Interrupted extends driver.DatabaseSync {
+    override prepare(sql: string) {
+      if (sql === 'pragma schema_version' && !isInstalled) {
+        isInstalled = true
+        open().close()
+      }
+      return super.prepare(sql)
+    }
+  }
+  openDatabase({ library: driver.library, DatabaseSync: Interrupted }, path, 'full', tables).close()
+  expect(isInstalled).toBe(true)
 })

@@ -13,11 +13,17 @@ import type { StoreData } from './protocol.ts'
 
 let folder: string
 let threads: Thread[]
-const note = (thread: Thread): void => void threads.push(thread)
+/** Of each thread. Listened for from its start: its last message and its end may come in one turn. */
+let ends: Promise<unknown>[]
+const note = (thread: Thread): void => {
+  threads.push(thread)
+  ends.push(once(thread, 'exit'))
+}
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-link-'))
   threads = []
+  ends = []
   process.on('worker', note)
 })
 
@@ -51,9 +57,8 @@ describe('a store whose thread has died', () => {
       heard.push(hint)
       signal.notify()
     })
-    const ended = once(newest(), 'exit')
     await newest().terminate()
-    await ended
+    await ends[0]
     await other.admin.setPaused('missed', true)
     await store.admin.queues()
     await signal.until(() => heard.some((hint) => hint.type === 'paused' && hint.queue === 'missed'))
@@ -79,10 +84,9 @@ describe('a store', () => {
     writeFileSync(data().directory, '')
     const store = newStore()
     await expect(store.open()).rejects.toMatchObject({ code: 'HF_BAD_STORE' })
-    const ended = once(newest(), 'exit')
     rmSync(data().directory)
     const opening = store.open()
-    await ended
+    await ends[0]
     await opening
     expect(await store.admin.queues()).toEqual([])
     expect(threads).toHaveLength(2)
