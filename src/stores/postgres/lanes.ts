@@ -121,8 +121,9 @@ export class Lanes {
     pace.swept(spanOf(lanes), window, { ...cost, nowMs: this.#clock.monotonicMs() })
   }
 
-  windowFailed(queue: string, tookMs: number): void {
-    this.#of(queue).pace.windowFailed(tookMs, this.#clock.monotonicMs())
+  /** `isLasting`: another try soon will fail as well. */
+  windowFailed(queue: string, tookMs: number, isLasting: boolean): void {
+    this.#of(queue).pace.windowFailed(tookMs, this.#clock.monotonicMs(), isLasting)
   }
 
   /** The store's time of an answer that has just arrived. */

@@ -63,6 +63,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     migrate,
     clock: systemClock,
     random: systemRandom,
+    onNotice,
   })
   return {
     ...store,

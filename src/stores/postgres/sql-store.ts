@@ -5,8 +5,10 @@
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
 import { brokenAnswer } from '../broken-answer.ts'
+import { warnOfNotice } from '../on-notice.ts'
 import type { HeartbeatAnswer, Store } from '../store.ts'
 import { sqlAdmin } from './admin.ts'
+import { Background } from './background.ts'
 import { Counts } from './counts.ts'
 import { cycle } from './cycle.ts'
 import { enqueue } from './enqueue.ts'
@@ -32,6 +34,8 @@ export interface SqlStoreParts {
   readonly random: Random
   /** Where claims begin to look. @default from the marks, with a sweep now and then */
   readonly lanes?: Lanes
+  /** Told of failures that no caller hears of. @default a warning of the process */
+  readonly onNotice?: (line: string) => void
 }
 
 interface HeartbeatRow {
@@ -42,13 +46,15 @@ interface HeartbeatRow {
 }
 
 export function sqlStore(parts: SqlStoreParts): Store {
-  const { executor, names, clock, random } = parts
+  const { executor, names, clock, random, onNotice = warnOfNotice } = parts
   const statements = statementsFor(names)
   const lanes = parts.lanes ?? new Lanes(clock)
-  const counts = new Counts(executor, statements, clock)
+  const background = new Background(clock, onNotice)
+  const counts = new Counts(executor, statements, clock, background)
   const admin = sqlAdmin(executor, statements)
   const wakeUps = new WakeUps(executor, statements, lanes)
-  const cycleParts = { db: executor, statements, lanes, clock, isSubscribed: () => wakeUps.isSubscribed }
+  const isSubscribed = (): boolean => wakeUps.isSubscribed
+  const cycleParts = { db: executor, statements, lanes, clock, background, isSubscribed }
   return {
     kind: 'postgres',
     async open() {

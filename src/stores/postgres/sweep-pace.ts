@@ -3,6 +3,7 @@
  * below the marks along with its own look. If a sweep costs more than that, because an old transaction keeps deleted
  * rows in the index, claims stop sweeping: separate scans go through the ranks window by window.
  */
+import { nextPause, type Backoff } from '../../std/backoff.ts'
 
 /** Ranks by time, without the head start. Null for the end: up to the marks. */
 export interface Window {
@@ -33,6 +34,8 @@ const MOST_WINDOW_COST_MS = 100
 const SMALLEST_WINDOW_MS = 10
 /** A sweep that fails after this long was probably given up because it had too much to read. */
 const TOO_SLOW_MS = 500
+/** Between separate scans that fail because of a bug or a missing right. */
+const FAILURE_BACKOFF: Backoff = { firstMs: 1_000, longestMs: 60_000 }
 /** Windows divide at most this much time. What is older belongs to the first one. */
 const OLDEST_WINDOW_MS = 86_400_000
 
@@ -59,6 +62,8 @@ export class SweepPace {
   #cleanUpTo = LOWEST
   #underWay = false
   #lastWindowMs = 0
+  /** The pause after the last failure that another try could not help; 0 if there was none. */
+  #failurePauseMs = 0
 
   /** Anything may have come in anywhere since this look. */
   missed(look: number): void {
@@ -130,6 +135,7 @@ export class SweepPace {
   /** `tookMs` by the server's clock. `workers`: all of the fleet, which sweep a tenth of the time together. */
   swept(span: Span, window: Window, { tookMs, workers, nowMs }: Swept): void {
     this.#underWay = false
+    this.#failurePauseMs = 0
     const mostMs = Math.max((nowMs - this.#lastWindowMs) / COST_SHARE, LEAST_WINDOW_COST_MS)
     const budgetMs = Math.min(mostMs, MOST_WINDOW_COST_MS)
     if (tookMs > budgetMs) this.#windowMs = Math.max(this.#windowMs / 2, SMALLEST_WINDOW_MS)
@@ -145,9 +151,10 @@ export class SweepPace {
     if (this.#windowMs > this.#length(span)) this.#windowMs = Infinity
   }
 
-  windowFailed(tookMs: number, nowMs: number): void {
+  windowFailed(tookMs: number, nowMs: number, isLasting: boolean): void {
     this.#underWay = false
-    this.#nextMs = nowMs + Math.max(EVERY_MS, COST_SHARE * tookMs)
+    this.#failurePauseMs = isLasting ? nextPause(FAILURE_BACKOFF, this.#failurePauseMs) : 0
+    this.#nextMs = nowMs + Math.max(EVERY_MS, COST_SHARE * tookMs, this.#failurePauseMs)
     if (tookMs >= TOO_SLOW_MS) this.#windowMs = Math.max(this.#windowMs / 4, SMALLEST_WINDOW_MS)
   }
 
