@@ -34,7 +34,7 @@ import {
 } from '../stores/store.ts'
 import { changeOne, totalsOf } from '../stores/changes.ts'
 import { noTransactions } from '../stores/no-transactions.ts'
-import type { Connection } from './connection.ts'
+import type { Connection, Operation } from './connection.ts'
 import { DEAD_LETTER_HANDLER, SUBSCRIBER, WORKER } from './notes.ts'
 import { countDone, isEdited, neverSent } from './lost-replies.ts'
 import { UpkeepCalls } from './upkeep-calls.ts'
@@ -88,7 +88,9 @@ export class StoreClient {
   ): Promise<readonly EnqueueAnswer[]> {
     const flush = { id: this.#ids.flush(), jobs }
     const doing = `enqueue ${describe(jobs)}`
-    const answers = await this.#connection.repeat({ doing, deadline, send: (store) => store.enqueue(flush) })
+    const send: Operation<readonly EnqueueAnswer[]>['send'] = (store, withinMs) =>
+      store.enqueue(flush, withinMs)
+    const answers = await this.#connection.repeat({ doing, deadline, send })
     checkCount(answers.length, jobs.length)
     return answers
   }

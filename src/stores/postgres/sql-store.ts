@@ -62,10 +62,12 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await migrate(executor, names, { apply: parts.migrate, clock, random })
     },
     close: () => executor.close(),
-    enqueue: (flush) => {
+    enqueue: (flush, withinMs) => {
       counts.flushed()
       const { tx } = flush
-      return tx === undefined ? enqueue(executor, statements, flush) : enqueueIn(tx, statements, flush)
+      return tx === undefined
+        ? enqueue(executor, statements, flush, withinMs)
+        : enqueueIn(tx, statements, flush)
     },
     async register(worker, leaseMs, atOnce) {
       await executor.query(statements.register, [worker, Math.round(leaseMs), atOnce ?? null])

@@ -20,16 +20,22 @@ const OUTCOMES: Readonly<Record<string, EnqueueAnswer['outcome']>> = {
   s: 'rescheduled',
 }
 
+export interface EnqueueParts {
+  readonly run: Run
+  readonly shards: Shards
+  readonly senders: Senders
+}
+
 export async function enqueue(
-  run: Run,
-  shards: Shards,
-  senders: Senders,
+  { run, shards, senders }: EnqueueParts,
   flush: Flush,
+  withinMs?: number,
 ): Promise<readonly EnqueueAnswer[]> {
   checkFlush('redis', flush)
   const { id, jobs } = flush
   if (jobs.length === 0) return []
-  const answers = await senders.once(id, (sender, seq) => send(run, shards, jobs, [sender, seq]))
+  const runInTime: Run = (shard, name, args) => run(shard, name, args, withinMs)
+  const answers = await senders.once(id, (sender, seq) => send(runInTime, shards, jobs, [sender, seq]))
   return answers ?? jobs.map(insertedAnswer)
 }
 

@@ -70,13 +70,16 @@ export class ShardWorkerCalls implements WorkerCalls {
     await this.#run(this.#shard, 'retire', [worker])
   }
 
-  async cycle({ worker, settle, claim, reports = [] }: CycleRequest): Promise<CycleAnswer> {
+  async cycle(
+    { worker, settle, claim, reports = [] }: CycleRequest,
+    withinMs?: number,
+  ): Promise<CycleAnswer> {
     const { args, read } = packSettles(settle)
     const [queue, limit, suspects] =
       claim === null ? ['', 0, 0] : [claim.queue, claim.limit, claim.suspects ? 1 : 0]
     const request = [worker, queue, limit, suspects, this.#sequence.next(), ...args]
     if (reports.length > 0) request.push(MAX_LOG_LINES, ...reports.flatMap(packReport))
-    const [alive, letters, leases] = await this.#run<CycleRow>(this.#shard, 'cycle', request)
+    const [alive, letters, leases] = await this.#run<CycleRow>(this.#shard, 'cycle', request, withinMs)
     return { alive: alive === 1, settled: read(letters), leases: leases.map((row) => leaseOf(row, queue)) }
   }
 

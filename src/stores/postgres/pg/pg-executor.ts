@@ -10,7 +10,7 @@ import type { Random } from '../../../std/random.ts'
 import { toError } from '../../../std/text.ts'
 import { retryAfter } from '../conflicts.ts'
 import { explain, isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
-import { Connector, loadPg, resultTypes } from './driver.ts'
+import { Connector, loadPg, resultTypes, unreachable } from './driver.ts'
 import type { PgModule } from './driver.ts'
 import { LentConnections } from './lent-pool.ts'
 import { Listener, type Listening } from './listener.ts'
@@ -40,6 +40,8 @@ export interface TransactionOptions {
    * enqueues. @default false
    */
   readonly ofHandler?: boolean
+  /** How long to wait for a connection. @default that of the pool */
+  readonly waitMs?: number
 }
 
 /** Migrations may build indexes of large tables. */
@@ -112,10 +114,21 @@ export class PgExecutor implements Queryable {
     return this.#opening
   }
 
-  query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
-    if (!this.#isReadCommitted) return this.transaction((tx) => tx.query<Row>(statement, values))
-    const run = (connection: PgConnection): Promise<Row[]> => this.#run<Row>(connection, statement, values)
-    return this.#retried(() => withConnection(this.#pool, run, this.#timeoutMs(statement))).catch(rethrow)
+  query<Row>(statement: Statement, values: readonly SqlValue[], withinMs = Infinity): Promise<Row[]> {
+    const waitMs = Math.min(this.#timeoutMs(statement), withinMs)
+    const sendByMs = this.#parts.clock.monotonicMs() + withinMs
+    if (!this.#isReadCommitted) {
+      const runIn = (tx: Transaction): Promise<Row[]> => {
+        this.#refuseLate(sendByMs)
+        return tx.query<Row>(statement, values)
+      }
+      return this.transaction(runIn, { waitMs })
+    }
+    const run = (connection: PgConnection): Promise<Row[]> => {
+      this.#refuseLate(sendByMs)
+      return this.#run<Row>(connection, statement, values)
+    }
+    return this.#retried(() => withConnection(this.#pool, run, waitMs)).catch(rethrow)
   }
 
   /**
@@ -140,7 +153,8 @@ export class PgExecutor implements Queryable {
     }
   }
 
-  #transact<T>(work: (tx: Transaction) => Promise<T>, { ofHandler = false }: TransactionOptions): Promise<T> {
+  #transact<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions): Promise<T> {
+    const { ofHandler = false, waitMs } = options
     const run = (connection: PgConnection): Promise<T> =>
       transact(
         {
@@ -153,7 +167,7 @@ export class PgExecutor implements Queryable {
         work,
       )
     const pool = ofHandler ? this.#commitPool : this.#pool
-    return this.#retried(() => withConnection(pool, run))
+    return this.#retried(() => withConnection(pool, run, waitMs))
   }
 
   async script(sql: string): Promise<void> {
@@ -229,6 +243,12 @@ export class PgExecutor implements Queryable {
 
   #isInterrupted(error: unknown): boolean {
     return error instanceof Error && this.#interrupted.has(error)
+  }
+
+  /** It may have taken long to open the connection, to find one that works, or to try again. */
+  #refuseLate(sendByMs: number): void {
+    if (this.#parts.clock.monotonicMs() > sendByMs)
+      throw unreachable('A connection came too late: the caller no longer waits for this statement.')
   }
 
   #retried<T>(work: () => Promise<T>): Promise<T> {

@@ -19,7 +19,8 @@ export interface Statement {
 
 /** The executor, or a transaction of it. */
 export interface Queryable {
-  query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]>
+  /** `withinMs`: it is not sent after that time, whatever it waits for. */
+  query<Row>(statement: Statement, values: readonly SqlValue[], withinMs?: number): Promise<Row[]>
   /** Runs a script of several statements without values: migrations, and what cannot run in a transaction. */
   script(sql: string): Promise<void>
 }

@@ -56,7 +56,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
    * One call for each shard that has a part, and the claim's shard last: if a call elsewhere fails, no claim is left behind
    * that this process does not know of. Reports and settles of a lease are in one shard, and so in one call.
    */
-  async cycle(request: CycleRequest): Promise<CycleAnswer> {
+  async cycle(request: CycleRequest, withinMs?: number): Promise<CycleAnswer> {
     const { worker, settle, claim, reports = NO_REPORTS } = request
     const parts = await this.#byShard(settle)
     const reported = reports.length === 0 ? NO_PARTS : await this.#byShard(reports)
@@ -64,12 +64,13 @@ export class ClusterWorkerCalls implements WorkerCalls {
     const settled: SettleAnswer[] = settle.map(() => 'lost')
     const write = async (shard: Shard, wanted: CycleRequest['claim']): Promise<CycleAnswer> => {
       const mine = parts.get(shard) ?? []
-      const answer = await this.#at(shard).cycle({
+      const part = {
         worker,
         settle: mine.map(({ item }) => item),
         claim: wanted,
         reports: (reported.get(shard) ?? []).map(({ item }) => item),
-      })
+      }
+      const answer = await this.#at(shard).cycle(part, withinMs)
       for (const [index, { place }] of mine.entries()) settled[place] = answer.settled[index] ?? 'lost'
       return answer
     }
