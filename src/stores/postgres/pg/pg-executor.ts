@@ -3,6 +3,7 @@
  * other end is gone. Permanent errors come out as HoldfastErrors, under codes of their own; other errors of the server
  * and of the socket come out as they are, so that the caller takes them for an outage and tries again.
  */
+import type { HoldfastError } from '../../../errors.ts'
 import { systemClock } from '../../../std/clock.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
@@ -116,16 +117,22 @@ export class PgExecutor implements Queryable {
 
   query<Row>(statement: Statement, values: readonly SqlValue[], withinMs = Infinity): Promise<Row[]> {
     const waitMs = Math.min(this.#timeoutMs(statement), withinMs)
-    const sendByMs = this.#parts.clock.monotonicMs() + withinMs
+    let sendByMs = this.#parts.clock.monotonicMs() + withinMs
+    const refuseIfLate = (): void => {
+      // It may have taken long to open the connection, or to find one that works.
+      if (this.#parts.clock.monotonicMs() > sendByMs) throw tooLate()
+      // What was sent and rolled back is sent again.
+      sendByMs = Infinity
+    }
     if (!this.#isReadCommitted) {
       const runIn = (tx: Transaction): Promise<Row[]> => {
-        this.#refuseLate(sendByMs)
+        refuseIfLate()
         return tx.query<Row>(statement, values)
       }
       return this.transaction(runIn, { waitMs })
     }
     const run = (connection: PgConnection): Promise<Row[]> => {
-      this.#refuseLate(sendByMs)
+      refuseIfLate()
       return this.#run<Row>(connection, statement, values)
     }
     return this.#retried(() => withConnection(this.#pool, run, waitMs)).catch(rethrow)
@@ -245,12 +252,6 @@ export class PgExecutor implements Queryable {
     return error instanceof Error && this.#interrupted.has(error)
   }
 
-  /** It may have taken long to open the connection, to find one that works, or to try again. */
-  #refuseLate(sendByMs: number): void {
-    if (this.#parts.clock.monotonicMs() > sendByMs)
-      throw unreachable('A connection came too late: the caller no longer waits for this statement.')
-  }
-
   #retried<T>(work: () => Promise<T>): Promise<T> {
     return work().catch((error: unknown) => retryAfter(error, this.#parts, this.#isWorthRetrying, work))
   }
@@ -292,4 +293,8 @@ async function withConnection<T>(
   } finally {
     pool.give(connection)
   }
+}
+
+function tooLate(): HoldfastError {
+  return unreachable('A connection came too late: the caller no longer waits for this statement.')
 }
