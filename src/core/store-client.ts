@@ -53,6 +53,11 @@ export type ChangedOne = ChangeOutcome | 'missing'
 /** A call that nothing depends on must not hold up a stop for long. */
 const GOODBYE_MS = 2_000
 
+/** What to do about each kind of wake-up; a kind without a listener is passed over. */
+export type WakeUpListeners = {
+  readonly [Type in WakeUp['type']]?: (hint: Extract<WakeUp, { readonly type: Type }>) => void
+}
+
 export class StoreClient {
   readonly worker: WorkerCalls
   readonly upkeep: UpkeepCalls
@@ -283,12 +288,12 @@ export class StoreClient {
   // ── wake-ups ───────────────────────────────────────────────────────────────
 
   /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
-  async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
+  async subscribe(listeners: WakeUpListeners): Promise<() => Promise<void>> {
     let newest: object | undefined
     const stop = await this.#repeat('subscribe to wake-ups', async (store) => {
       const mine = {}
       newest = mine
-      const stopThis = await store.subscribe(listener)
+      const stopThis = await store.subscribe((hint) => tell(listeners, hint))
       // A try that was given up and is answered after all would tell everything twice.
       if (newest !== mine) await stopThis()
       return stopThis
@@ -353,6 +358,19 @@ class Tries {
         })
       },
     })
+  }
+}
+
+function tell(listeners: WakeUpListeners, hint: WakeUp): void {
+  switch (hint.type) {
+    case 'ready':
+      return listeners.ready?.(hint)
+    case 'due':
+      return listeners.due?.(hint)
+    case 'cancel':
+      return listeners.cancel?.(hint)
+    case 'paused':
+      return listeners.paused?.(hint)
   }
 }
 

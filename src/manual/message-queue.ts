@@ -6,6 +6,7 @@ import type { Core } from '../core/core.ts'
 import type { Client } from '../client/client.ts'
 import { jobHandle, type Handle } from '../client/handle.ts'
 import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
+import type { WakeUpListeners } from '../core/store-client.ts'
 import { ENQUEUE_FIELDS, withoutTx } from '../client/job.ts'
 import type { EnqueueOptions } from '../client/types.ts'
 import { HoldfastError } from '../errors.ts'
@@ -18,7 +19,7 @@ import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import type { Duration } from '../std/duration.ts'
 import { toError } from '../std/text.ts'
-import { MAX_BATCH, type CancelNotice, type Lease, type WakeUp } from '../stores/store.ts'
+import { MAX_BATCH, type CancelNotice, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
 import { Attempts } from '../worker/attempts.ts'
 import { failed, lateOutcome } from '../worker/execute.ts'
@@ -183,7 +184,7 @@ export class MessageQueue implements LocalWorker {
   async #start(): Promise<void> {
     try {
       this.#leave ??= this.#core.localWorkers.join(this)
-      this.#unsubscribe ??= await this.#core.store.subscribe((hint) => this.#hear(hint))
+      this.#unsubscribe ??= await this.#core.store.subscribe(this.#wakeUps)
       await this.#session.start()
     } catch (error) {
       // The next get() tries again.
@@ -193,10 +194,14 @@ export class MessageQueue implements LocalWorker {
     this.#onFirstGet(LEASE_MS)
   }
 
-  #hear(hint: WakeUp): void {
-    if (hint.type === 'ready' && hint.queue === this.name) for (const bell of this.#bells) bell.ring()
-    if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
-    if (hint.type === 'paused') this.paused(hint.queue)
+  readonly #wakeUps: WakeUpListeners = {
+    ready: ({ queue }) => {
+      if (queue === this.name) for (const bell of this.#bells) bell.ring()
+    },
+    cancel: ({ worker }) => {
+      if (worker === this.#session.worker) this.#session.beatNow()
+    },
+    paused: ({ queue }) => this.paused(queue),
   }
 
   async #claim(limit: number): Promise<Claimed> {

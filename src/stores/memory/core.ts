@@ -22,7 +22,7 @@ import {
 import { badFlush } from '../flush.ts'
 import { checkFlush } from '../write-check.ts'
 import { refuseTransaction } from '../no-transactions.ts'
-import { checkSettles } from '../settle-check.ts'
+import { checkSettles } from '../settles.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 

@@ -1,8 +1,7 @@
 /** Settles on their way to the database: lease by lease and position by position, as holdfast.settle takes them. */
 import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
-import { byLease } from '../by-lease.ts'
-import { checkSettles, isForgotten, unknownSettlement } from '../settle-check.ts'
+import { byLease, checkSettles, isForgotten, unknownSettlement } from '../settles.ts'
 import type { SettleAnswer, SettleRequest } from '../store.ts'
 import type { SqlValue } from './executor.ts'
 import { boolArray, intArray, textArray } from './literals.ts'

@@ -2,8 +2,7 @@
 import type { Settlement } from '../../job/settlement.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../store.ts'
 import { brokenAnswer } from '../broken-answer.ts'
-import { byLease, type LeaseSettles } from '../by-lease.ts'
-import { checkSettles, isForgotten, unknownSettlement } from '../settle-check.ts'
+import { type LeaseSettles, byLease, checkSettles, isForgotten, unknownSettlement } from '../settles.ts'
 import type { RedisValue } from './driver.ts'
 
 export interface PackedSettles {
