@@ -34,31 +34,31 @@ export function isForgotten({ settlement, forget }: SettleRequest): boolean {
 /** For stores whose server does not check these values. */
 export function checkSettles(settles: readonly SettleRequest[]): void {
   for (const { settlement, runMs } of settles) {
-    const delayMs = delayOf(settlement)
-    if (!Number.isFinite(runMs)) throw notANumber('runMs', runMs)
-    if (!Number.isFinite(delayMs)) throw notANumber('delayMs', delayMs)
-    if (settlement.type === 'cancelled') checkText('The reason of a cancel', settlement.reason)
+    checkNumber('runMs', runMs)
+    checkSettlement(settlement)
   }
 }
 
-function delayOf(settlement: Settlement): number {
+function checkSettlement(settlement: Settlement): void {
   switch (settlement.type) {
     case 'retry':
     case 'snooze':
-      return settlement.delayMs
+      return checkNumber('delayMs', settlement.delayMs)
+    case 'cancelled':
+      return checkText('The reason of a cancel', settlement.reason)
     case 'completed':
     case 'dead':
     case 'release':
-    case 'cancelled':
     case 'confirm':
-      return 0
+      return
     default:
       return unknownSettlement(settlement)
   }
 }
 
-function notANumber(field: string, value: number): HoldfastError {
-  return new HoldfastError('HF_STORE_REFUSED', `The ${field} of a settlement cannot be ${value}.`)
+function checkNumber(field: string, value: number): void {
+  if (Number.isFinite(value)) return
+  throw new HoldfastError('HF_STORE_REFUSED', `The ${field} of a settlement cannot be ${value}.`)
 }
 
 /** The settles of one lease, in the order of the call. */
