@@ -100,14 +100,14 @@ export class Connection {
    * A step inside a transaction of the caller's. The store is opened first, within the deadline; from then on it is the
    * caller's own affair: no deadline, no second try, and whatever the database raises comes out as it is.
    */
-  async lend<T>(doing: string, send: (store: Store) => Promise<T>): Promise<T> {
+  async inTransaction<T>(doing: string, send: (store: Store) => Promise<T>): Promise<T> {
     this.#refuseWhenClosed(doing)
     if (!this.#opened) await this.once({ doing, deadline: this.deadline(), send: () => Promise.resolve() })
     return send(this.#parts.store)
   }
 
   /** The same without a promise, for a store that needs no opening first. */
-  lendSync<T>(doing: string, send: (store: Store) => T): T {
+  inTransactionSync<T>(doing: string, send: (store: Store) => T): T {
     this.#refuseWhenClosed(doing)
     return send(this.#parts.store)
   }

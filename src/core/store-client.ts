@@ -111,7 +111,9 @@ export class StoreClient {
   async enqueueIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
     this.transactions()
     const flush = { id: this.#ids.flush(), jobs, tx }
-    const answers = await this.#connection.lend(`enqueue ${describe(jobs)}`, (store) => store.enqueue(flush))
+    const answers = await this.#connection.inTransaction(`enqueue ${describe(jobs)}`, (store) =>
+      store.enqueue(flush),
+    )
     checkCount(answers.length, jobs.length)
     return answers
   }
@@ -123,7 +125,7 @@ export class StoreClient {
     if (enqueue === undefined) throw notSynchronous(this.#connection.store.kind)
     return (tx, job) => {
       const flush = { id: this.#ids.flush(), jobs: [job], tx }
-      const answers = this.#connection.lendSync(`enqueue job "${job.name}"`, () => enqueue(flush))
+      const answers = this.#connection.inTransactionSync(`enqueue job "${job.name}"`, () => enqueue(flush))
       checkCount(answers.length, 1)
       return answers[0] as EnqueueAnswer
     }
@@ -131,7 +133,7 @@ export class StoreClient {
 
   /** A handler's writes and the completion of its job in one transaction: once and without a deadline. */
   commit(request: CommitRequest, write: (tx: unknown) => Promise<CompletedSettlement>): Promise<void> {
-    return this.#connection.lend('commit', async ({ kind, transactions }) => {
+    return this.#connection.inTransaction('commit', async ({ kind, transactions }) => {
       if (transactions !== undefined) return transactions.commit(request, write)
       throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to commit in.`)
     })
@@ -260,7 +262,7 @@ export class StoreClient {
   /** As the transaction sees them. */
   subscriptionsIn(tx: unknown): Promise<readonly Note[]> {
     this.transactions()
-    return this.#connection.lend('publish', (store) => store.notes.list(SUBSCRIBER, tx))
+    return this.#connection.inTransaction('publish', (store) => store.notes.list(SUBSCRIBER, tx))
   }
 
   async putSubscription(name: string, text: string): Promise<void> {

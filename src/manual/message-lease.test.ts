@@ -227,7 +227,7 @@ describe('closing', () => {
     await hf.queue('default').get()
     const worker = line.callsTo('register')[0]?.args[0] as WorkerId
     await world.run(hf.close())
-    expect(await world.store.heartbeat({ worker, strangers: [] })).toMatchObject({ alive: false })
+    expect(await world.store.heartbeat({ worker, undelivered: [] })).toMatchObject({ alive: false })
   })
 
   test('ends within its bounds while the store is away, however many messages are held', async () => {

@@ -168,7 +168,7 @@ export interface CycleAnswer {
 export interface HeartbeatRequest {
   readonly worker: WorkerId
   /** Leases of this worker whose claim answer never reached it: released, without using an attempt. */
-  readonly strangers: readonly Token[]
+  readonly undelivered: readonly Token[]
   /**
    * Cancels that took effect here: the handler is running and its signal has aborted. The store doesn't report them
    * again, and further cancels are answered with `heard`. A job that was not started is settled instead.

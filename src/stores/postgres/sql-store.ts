@@ -76,8 +76,8 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await executor.query(statements.retire, [worker])
     },
     cycle: (request) => cycle(cycleParts, request),
-    async heartbeat({ worker, strangers, heard = [], atOnce = null, nth = null }) {
-      const released = strangers.length === 0 ? null : intArray(strangers)
+    async heartbeat({ worker, undelivered, heard = [], atOnce = null, nth = null }) {
+      const released = undelivered.length === 0 ? null : intArray(undelivered)
       const places = heard.map(({ token, position }) => [token, position])
       const values = [worker, released, places.length === 0 ? null : JSON.stringify(places), atOnce, nth]
       const [row] = await executor.query<HeartbeatRow>(statements.heartbeat, values)

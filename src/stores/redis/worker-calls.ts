@@ -84,9 +84,9 @@ export class ShardWorkerCalls implements WorkerCalls {
   }
 
   async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
-    const { worker, strangers, heard = [], atOnce = '', nth = '' } = request
+    const { worker, undelivered, heard = [], atOnce = '', nth = '' } = request
     const places = heard.flatMap(({ token, position }) => [token, position])
-    const args = [worker, atOnce, nth, heard.length, ...places, ...strangers]
+    const args = [worker, atOnce, nth, heard.length, ...places, ...undelivered]
     const [alive, tokens, cancels, paused] = await this.#run<HeartbeatRow>(this.#shard, 'heartbeat', args)
     return {
       alive: alive === 1,

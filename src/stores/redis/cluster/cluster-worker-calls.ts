@@ -84,17 +84,17 @@ export class ClusterWorkerCalls implements WorkerCalls {
   }
 
   async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
-    const { worker, strangers, heard = [], ...rest } = request
+    const { worker, undelivered, heard = [], ...rest } = request
     const { nth = 0 } = this.#atOnce.get(worker) ?? {}
     if (rest.atOnce !== undefined && (rest.nth ?? nth) >= nth) this.#atOnce.set(worker, rest)
-    const released = await this.#byShard(strangers.map((token) => ({ token })))
+    const released = await this.#byShard(undelivered.map((token) => ({ token })))
     const cancelled = await this.#byShard(heard)
     const shards = await this.#shardsOf(worker)
     const [control, ...others] = await Promise.all(
       [this.#shards.control, ...shards].map(async (shard) => {
         const mine = (released.get(shard) ?? []).map(({ item }) => item.token)
         const noted = (cancelled.get(shard) ?? []).map(({ item }) => item)
-        return this.#at(shard).heartbeat({ ...rest, worker, strangers: mine, heard: noted })
+        return this.#at(shard).heartbeat({ ...rest, worker, undelivered: mine, heard: noted })
       }),
     )
     const answers = control === undefined ? others : [control, ...others]
@@ -142,7 +142,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     // one this must not renew: the worker would be alive here for longer than elsewhere.
     const newest = this.#atOnce.get(worker)
     if (newest !== undefined && newest !== sent)
-      await this.#at(shard).heartbeat({ worker, strangers: [], ...newest })
+      await this.#at(shard).heartbeat({ worker, undelivered: [], ...newest })
     return true
   }
 
