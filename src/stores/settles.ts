@@ -1,4 +1,7 @@
-/** The settles of a call, before anything of them is written: what no store can write is refused, the rest is grouped by lease. */
+/**
+ * The settles of a call, before anything of them is written: what no store can write is refused, the rest is grouped by
+ * lease.
+ */
 import { HoldfastError } from '../errors.ts'
 import type { Token } from '../job/ids.ts'
 import { SETTLEMENT_TYPES, type Settlement } from '../job/settlement.ts'

@@ -1,13 +1,13 @@
 /**
- * Failures of work that no caller waits for. If the store is away, full or closed, callers hear of it soon enough. A bug,
- * a missing right or a broken schema may concern this work alone, so it is told here.
+ * Failures of work that no caller waits for. If the store is unreachable, full or closed, other calls report it. A bug,
+ * a missing right or a broken schema may affect this work alone, so it is reported here.
  */
 import { HoldfastError, isOutage, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../std/clock.ts'
 import { isProgrammingError } from '../../std/programming-error.ts'
 import { toError } from '../../std/text.ts'
 
-/** The same work is told of this often. */
+/** Minimum time between two reports about the same work. */
 const TELL_EVERY_MS = 60_000
 const PASSING: ReadonlySet<ErrorCode> = new Set(['HF_STORE_FULL', 'HF_CLOSED'])
 
@@ -21,7 +21,7 @@ export class Background {
     this.#onNotice = onNotice
   }
 
-  /** `doing` completes "could not …". True if another try cannot help until a person has looked. */
+  /** `doing` completes "could not …". True if another try cannot help until a person intervenes. */
   failed(doing: string, error: unknown): boolean {
     if (!isLasting(error)) return false
     const nowMs = this.#clock.monotonicMs()
@@ -33,7 +33,7 @@ export class Background {
   }
 }
 
-/** Errors of the server and of sockets come as they are unless another try cannot help. */
+/** Temporary errors of the server and of sockets arrive as they are, not as HoldfastErrors. */
 function isLasting(error: unknown): boolean {
   if (error instanceof HoldfastError) return !isOutage(error) && !PASSING.has(error.code)
   return isProgrammingError(error)

@@ -1,5 +1,5 @@
 /**
- * Scans for ready jobs that no wake-up announced, separately from the claims: under an old transaction such a look
+ * Scans for ready jobs that no wake-up announced, separately from the claims: under an old transaction such a scan
  * reads many deleted rows, and a claim that did it would hold up all jobs behind it.
  */
 import type { Clock } from '../../std/clock.ts'
@@ -18,7 +18,7 @@ export interface SweepParts {
   readonly background: Background
 }
 
-/** Not awaited by claims: the next one includes what it finds. Never rejects. */
+/** Claims do not await it; the next one includes what it finds. Never rejects. */
 export async function sweepBeside(
   { db, statements, lanes, clock, background }: SweepParts,
   queue: string,

@@ -32,9 +32,9 @@ export interface SqlStoreParts {
   readonly migrate: boolean
   readonly clock: Clock
   readonly random: Random
-  /** Where claims begin to look. @default from the marks, with a sweep now and then */
+  /** Where claims begin to read. @default at the marks, with regular sweeps */
   readonly lanes?: Lanes
-  /** Told of failures that no caller hears of. @default a warning of the process */
+  /** Called with failures that no caller receives. @default a process warning */
   readonly onNotice?: (line: string) => void
 }
 

@@ -26,8 +26,8 @@ const AT_LATEST_WITHOUT_LANES_MS = 30_000
 /** If a sweep costs a claim more than this, windows take over. */
 const CLAIM_COST_MS = 10
 /**
- * A window may take a tenth of the time since the last one, within these bounds. One that takes longer is halved the next
- * time, one that takes less than a quarter of it is doubled.
+ * A window may take a tenth of the time since the last one, within these bounds. One that takes longer is halved the
+ * next time, one that takes less than a quarter of it is doubled.
  */
 const LEAST_WINDOW_COST_MS = 25
 const MOST_WINDOW_COST_MS = 100
@@ -51,9 +51,9 @@ export class SweepPace {
   #nextMs = 0
   /** Wake-ups may have been lost before the look after this one: it sweeps everything. */
   #missedAt = -1
-  /** What a claim takes that does not sweep; undefined until there was one. */
+  /** Duration of a claim without a sweep; undefined until there was one. */
   #usualMs: number | undefined
-  /** A sweep took long, and it is not known yet what is usual: first look without one. */
+  /** A sweep took long, but the usual duration is unknown: claim once without a sweep first. */
   #mustCompare = false
   /** Infinity: claims sweep everything. */
   #windowMs = Infinity
@@ -91,7 +91,7 @@ export class SweepPace {
 
   #sweptAll(span: Span, look: number, tookMs: number, nowMs: number): void {
     const usualMs = this.#usualMs
-    // The way to the server and back is not the sweep's fault.
+    // The round trip to the server is not part of the sweep's cost.
     const costMs = Math.max(0, tookMs - (usualMs ?? 0))
     if (usualMs !== undefined) this.#usualMs = Math.min(usualMs, tookMs)
     else this.#mustCompare = tookMs > CLAIM_COST_MS

@@ -85,13 +85,13 @@ async function sendPart(
   }
 }
 
-/** Jobs that a script places alike. */
+/** Jobs that a script puts in the same place. */
 interface Group {
   readonly queue: string
   readonly headStart: number
   readonly isDelayed: boolean
   count: number
-  /** Of each job what enqueue.lua takes. */
+  /** For each job, its arguments as enqueue.lua takes them. */
   readonly args: RedisValue[]
 }
 
@@ -159,7 +159,7 @@ function insertedAnswer({ id }: NewJob): EnqueueAnswer {
   return { id, outcome: 'inserted' }
 }
 
-/** What the scripts refuse by themselves. */
+/** Errors for what the scripts themselves refuse. */
 export function refusalOf(error: unknown): unknown {
   if (!isReply(error)) return error
   const [code = '', id = ''] = error.message.split(' ')

@@ -59,7 +59,7 @@ export class LineExecutor implements Executor {
         return await client.call('EVALSHA', [sha, keys.length, ...keys, ...args])
       } catch (error) {
         if (!isUnknownScript(error)) throw error
-        // A server that was restarted or told to forget; it knows the script from now on.
+        // The server was restarted or has flushed its scripts; it knows the script from now on.
         return client.call('EVAL', [text, keys.length, ...keys, ...args])
       }
     }, withinMs)
@@ -76,7 +76,7 @@ export class LineExecutor implements Executor {
   }
 
   /**
-   * Once for each connection and shard: whoever has taken over from another server is reached by a new connection. It
+   * Once for each connection and shard: a server that has taken over is reached by a new connection. It
    * is sent in front of the script and so runs before it; as a text, because a server that is new would not know it.
    */
   #greet(client: RedisClient, { text }: Script, keys: readonly string[]): void {
@@ -111,7 +111,7 @@ export class LineExecutor implements Executor {
       return await withDeadline(this.#clock, this.#timeoutMs, send(), late)
     } catch (error) {
       if (used !== undefined && endsConnection(error)) this.#line.drop(used)
-      // A close that overtook the call explains its failure better.
+      // If the store was closed meanwhile, that explains the failure better.
       if (this.#closing !== undefined) throw closed()
       throw explain(error)
     }

@@ -1,4 +1,4 @@
-/** Settles as cycle.lua takes them: by lease, with as little to decode as their kinds allow. */
+/** Settles as cycle.lua takes them: by lease, with as little to decode as possible. */
 import type { Settlement } from '../../job/settlement.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../store.ts'
 import { brokenAnswer } from '../broken-answer.ts'

@@ -31,7 +31,7 @@ export interface PgParts {
   readonly clock: Clock
   readonly random: Random
   readonly load: () => Promise<PgModule>
-  /** The thread on whose connection to listen. @default null: a connection of our own */
+  /** The thread whose connection listens. @default null: a connection of our own */
   readonly thread: ListenThread | null
 }
 
@@ -64,14 +64,17 @@ export class PgExecutor implements Queryable {
   readonly #pool: ConnectionPool
   /** For handlers' transactions: they may take all of these, and none of the others. */
   readonly #commitPool: ConnectionPool
-  /** Null where there is no way to a connection of our own. */
+  /** Null if there is no connection string to open a connection with. */
   readonly #listener: Listener | null
   #opening: Promise<ServerFacts> | undefined
   #closing: Promise<void> | undefined
   #saidDeaf = false
-  /** Errors of our own statements that an upgrade may have caused. The same errors of a handler's are its own affair. */
+  /**
+   * Errors of our own statements that an upgrade may have caused. A handler's statements may fail in the same way, but
+   * are not repeated.
+   */
   readonly #interrupted = new WeakSet<object>()
-  /** Whether a statement by itself runs at read committed, as all of ours need to: they lock first and look then. */
+  /** Whether single statements run at read committed, which all of ours need: they lock first and read then. */
   #isReadCommitted = true
 
   constructor(settings: PgSettings, parts: PgParts) {
@@ -191,7 +194,7 @@ export class PgExecutor implements Queryable {
 
   /**
    * Listens on a channel until stopped. `onGap` is called whenever notices may have been missed (the connection was
-   * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.
+   * lost and is back); if the database cannot listen at all, `onGap` is never called and `listening` is false.
    */
   async listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening> {
     if (this.#closing !== undefined) throw closed()
@@ -199,7 +202,7 @@ export class PgExecutor implements Queryable {
     if (!this.#saidDeaf) {
       this.#saidDeaf = true
       this.#settings.onNotice(
-        'A lent pool without a connection string cannot LISTEN: new jobs are found by polling only, somewhat later. Pass `connectionString` beside `pool` to be woken at once.',
+        'A lent pool without a connection string cannot LISTEN, so workers find new jobs by polling only, somewhat later. Pass a connection string in addition to `pool`.',
       )
     }
     return { listening: false, stop: () => Promise.resolve() }
@@ -230,7 +233,7 @@ export class PgExecutor implements Queryable {
     if (level === 'read committed' || !this.#isReadCommitted) return
     this.#isReadCommitted = false
     this.#settings.onNotice(
-      `Statements run at "${level}" by default here: each of ours takes a transaction at "read committed" of its own, somewhat slower. Set default_transaction_isolation to 'read committed' for this role to spare that.`,
+      `Statements run at "${level}" by default here, so each of ours needs its own transaction at "read committed", which is somewhat slower. To avoid that, set default_transaction_isolation to 'read committed' for this role.`,
     )
   }
 

@@ -1,6 +1,6 @@
 /**
  * What is sent to the database. Values are texts, numbers, booleans and null only (lists travel as array literals, see
- * `literals.ts`), so that no idea of a type that `pg` has gets in between. All JSON comes back parsed, bigint columns come
+ * `literals.ts`), so that the type conversions of `pg` do not matter. All JSON comes back parsed, bigint columns come
  * back as numbers.
  */
 
