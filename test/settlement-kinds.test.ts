@@ -29,7 +29,7 @@ const PLACES = [
   'src/stores/postgres/cycle.ts',
   'src/stores/postgres/settles.ts',
   'src/stores/redis/settles.ts',
-  'src/stores/settle-check.ts',
+  'src/stores/settles.ts',
   'src/stores/sqlite/engine/settle.ts',
   'src/testing/test-worker.ts',
   'src/worker/settling.ts',

@@ -117,6 +117,16 @@ describe('an enqueue while the store is away', () => {
     await Promise.all(first)
   })
 
+  test('tells the store how long each try is waited for', async () => {
+    const { hf, line, world } = alone({ timeout: '10s' })
+    line.fail('enqueue', requestLost)
+    await world.run(thrownBy(hf.job({ name: 'mail', run }).enqueue()))
+    const [first, second, ...more] = line.callsTo('enqueue')
+    expect(first!.args[1]).toBe(3_000)
+    expect(second!.args[1]).toBe(6_000)
+    for (const { atMs, args } of more) expect(atMs + (args[1] as number)).toBe(10_000)
+  })
+
   test('succeeds where the store comes back in time', async () => {
     const { hf, line, world } = alone()
     line.breakDown()

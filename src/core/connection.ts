@@ -35,8 +35,8 @@ export interface Operation<T> {
   /** Completes "could not …". */
   readonly doing: string
   readonly deadline: Deadline
-  /** One try. */
-  readonly send: (store: Store) => Promise<T>
+  /** One try, whose answer is awaited for `withinMs`. */
+  readonly send: (store: Store, withinMs: number) => Promise<T>
 }
 
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
@@ -100,14 +100,14 @@ export class Connection {
    * A step inside a transaction of the caller's. The store is opened first, within the deadline; from then on it is the
    * caller's own affair: no deadline, no second try, and whatever the database raises comes out as it is.
    */
-  async lend<T>(doing: string, send: Operation<T>['send']): Promise<T> {
+  async inTransaction<T>(doing: string, send: (store: Store) => Promise<T>): Promise<T> {
     this.#refuseWhenClosed(doing)
     if (!this.#opened) await this.once({ doing, deadline: this.deadline(), send: () => Promise.resolve() })
     return send(this.#parts.store)
   }
 
   /** The same without a promise, for a store that needs no opening first. */
-  lendSync<T>(doing: string, send: (store: Store) => T): T {
+  inTransactionSync<T>(doing: string, send: (store: Store) => T): T {
     this.#refuseWhenClosed(doing)
     return send(this.#parts.store)
   }
@@ -175,11 +175,22 @@ export class Connection {
   #try<T>({ doing, deadline, send }: Operation<T>, limitMs: number, onLate: () => void): Promise<T> {
     const { clock, store } = this.#parts
     const leftMs = Math.max(1, deadline.atMs - clock.monotonicMs())
-    const answer = this.#opened ? send(store) : this.#open().then(() => send(store))
-    return withDeadline(clock, Math.min(limitMs, leftMs), answer, () => {
+    const withinMs = Math.min(limitMs, leftMs)
+    const answer = this.#opened ? send(store, withinMs) : this.#openAndSend(send, withinMs)
+    return withDeadline(clock, withinMs, answer, () => {
       onLate()
       return this.late(doing, limitMs < leftMs ? limitMs : deadline.timeoutMs, deadline.lastError)
     })
+  }
+
+  /** A call whose caller gave up while the store was being opened is not sent. */
+  async #openAndSend<T>(send: Operation<T>['send'], withinMs: number): Promise<T> {
+    const { clock, store } = this.#parts
+    const sendByMs = clock.monotonicMs() + withinMs
+    await this.#open()
+    const leftMs = sendByMs - clock.monotonicMs()
+    if (leftMs <= 0) throw unreachable(`The ${store.kind} store was opened too late for this call.`)
+    return send(store, leftMs)
   }
 
   /** Waits before another try; false if there is no time for one. */

@@ -265,15 +265,25 @@ function count(
   nowMs: number,
 ): void {
   const { settlement, runMs } = request
-  const { type } = settlement
-  const isFailure = type === 'retry' || type === 'dead'
-  // Snoozed, released or cancelled attempts say nothing about how well the work goes.
-  const isDone = type === 'completed' || (type === 'confirm' && answer === 'already')
-  if (answer === 'lost' || !(isFailure || isDone)) return
+  // A commit that was lost is no success.
+  if (answer === 'lost' || (settlement.type === 'confirm' && answer === 'written')) return
+  const counted = COUNTED_AS[settlement.type]
+  if (counted === null) return
   counters.processed++
-  if (isFailure) counters.failed++
+  if (counted === 'failed') counters.failed++
   counters.busyMs += runMs
   counters.lastMs = nowMs
+}
+
+/** Snoozed, released or cancelled attempts say nothing about how well the work goes. */
+const COUNTED_AS: Readonly<Record<Settlement['type'], 'done' | 'failed' | null>> = {
+  completed: 'done',
+  retry: 'failed',
+  dead: 'failed',
+  snooze: null,
+  release: null,
+  confirm: 'done',
+  cancelled: null,
 }
 
 const EVENT_OF = {

@@ -34,7 +34,7 @@ import {
 } from '../stores/store.ts'
 import { changeOne, totalsOf } from '../stores/changes.ts'
 import { noTransactions } from '../stores/no-transactions.ts'
-import type { Connection } from './connection.ts'
+import type { Connection, Operation } from './connection.ts'
 import { DEAD_LETTER_HANDLER, SUBSCRIBER, WORKER } from './notes.ts'
 import { countDone, isEdited, neverSent } from './lost-replies.ts'
 import { UpkeepCalls } from './upkeep-calls.ts'
@@ -52,6 +52,11 @@ export type ChangedOne = ChangeOutcome | 'missing'
 
 /** A call that nothing depends on must not hold up a stop for long. */
 const GOODBYE_MS = 2_000
+
+/** What to do about each kind of wake-up; a kind without a listener is passed over. */
+export type WakeUpListeners = {
+  readonly [Type in WakeUp['type']]?: (hint: Extract<WakeUp, { readonly type: Type }>) => void
+}
 
 export class StoreClient {
   readonly worker: WorkerCalls
@@ -88,7 +93,9 @@ export class StoreClient {
   ): Promise<readonly EnqueueAnswer[]> {
     const flush = { id: this.#ids.flush(), jobs }
     const doing = `enqueue ${describe(jobs)}`
-    const answers = await this.#connection.repeat({ doing, deadline, send: (store) => store.enqueue(flush) })
+    const send: Operation<readonly EnqueueAnswer[]>['send'] = (store, withinMs) =>
+      store.enqueue(flush, withinMs)
+    const answers = await this.#connection.repeat({ doing, deadline, send })
     checkCount(answers.length, jobs.length)
     return answers
   }
@@ -104,7 +111,9 @@ export class StoreClient {
   async enqueueIn(tx: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueAnswer[]> {
     this.transactions()
     const flush = { id: this.#ids.flush(), jobs, tx }
-    const answers = await this.#connection.lend(`enqueue ${describe(jobs)}`, (store) => store.enqueue(flush))
+    const answers = await this.#connection.inTransaction(`enqueue ${describe(jobs)}`, (store) =>
+      store.enqueue(flush),
+    )
     checkCount(answers.length, jobs.length)
     return answers
   }
@@ -116,7 +125,7 @@ export class StoreClient {
     if (enqueue === undefined) throw notSynchronous(this.#connection.store.kind)
     return (tx, job) => {
       const flush = { id: this.#ids.flush(), jobs: [job], tx }
-      const answers = this.#connection.lendSync(`enqueue job "${job.name}"`, () => enqueue(flush))
+      const answers = this.#connection.inTransactionSync(`enqueue job "${job.name}"`, () => enqueue(flush))
       checkCount(answers.length, 1)
       return answers[0] as EnqueueAnswer
     }
@@ -124,7 +133,7 @@ export class StoreClient {
 
   /** A handler's writes and the completion of its job in one transaction: once and without a deadline. */
   commit(request: CommitRequest, write: (tx: unknown) => Promise<CompletedSettlement>): Promise<void> {
-    return this.#connection.lend('commit', async ({ kind, transactions }) => {
+    return this.#connection.inTransaction('commit', async ({ kind, transactions }) => {
       if (transactions !== undefined) return transactions.commit(request, write)
       throw new HoldfastError('HF_NO_TRANSACTIONS', `The ${kind} store has no transactions to commit in.`)
     })
@@ -253,7 +262,7 @@ export class StoreClient {
   /** As the transaction sees them. */
   subscriptionsIn(tx: unknown): Promise<readonly Note[]> {
     this.transactions()
-    return this.#connection.lend('publish', (store) => store.notes.list(SUBSCRIBER, tx))
+    return this.#connection.inTransaction('publish', (store) => store.notes.list(SUBSCRIBER, tx))
   }
 
   async putSubscription(name: string, text: string): Promise<void> {
@@ -281,12 +290,12 @@ export class StoreClient {
   // ── wake-ups ───────────────────────────────────────────────────────────────
 
   /** Resolves to how to stop, which never fails: hints are best effort, and so is ending them. */
-  async subscribe(listener: (hint: WakeUp) => void): Promise<() => Promise<void>> {
+  async subscribe(listeners: WakeUpListeners): Promise<() => Promise<void>> {
     let newest: object | undefined
     const stop = await this.#repeat('subscribe to wake-ups', async (store) => {
       const mine = {}
       newest = mine
-      const stopThis = await store.subscribe(listener)
+      const stopThis = await store.subscribe((hint) => tell(listeners, hint))
       // A try that was given up and is answered after all would tell everything twice.
       if (newest !== mine) await stopThis()
       return stopThis
@@ -351,6 +360,19 @@ class Tries {
         })
       },
     })
+  }
+}
+
+function tell(listeners: WakeUpListeners, hint: WakeUp): void {
+  switch (hint.type) {
+    case 'ready':
+      return listeners.ready?.(hint)
+    case 'due':
+      return listeners.due?.(hint)
+    case 'cancel':
+      return listeners.cancel?.(hint)
+    case 'paused':
+      return listeners.paused?.(hint)
   }
 }
 

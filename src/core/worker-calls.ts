@@ -13,9 +13,8 @@ import {
   type Pulse,
   type SettleAnswer,
   type SettleRequest,
-  type Store,
 } from '../stores/store.ts'
-import type { Connection } from './connection.ts'
+import type { Connection, Operation } from './connection.ts'
 import { WORKER } from './notes.ts'
 
 /** Notes are best effort: one that cannot be written must not hold up anything. */
@@ -51,7 +50,9 @@ export class WorkerCalls {
   }
 
   async cycle(request: CycleRequest, withinMs: number): Promise<CycleAnswer> {
-    const answer = await this.#once('settle and claim', withinMs, (store) => store.cycle(request))
+    const answer = await this.#once('settle and claim', withinMs, (store, sendWithinMs) =>
+      store.cycle(request, sendWithinMs),
+    )
     checkSettled(answer, request)
     return answer
   }
@@ -68,7 +69,7 @@ export class WorkerCalls {
     const answer = await this.#connection.repeat({
       doing: 'settle a message',
       deadline: this.#connection.deadline(),
-      send: (store) => store.cycle(cycle),
+      send: (store, withinMs) => store.cycle(cycle, withinMs),
     })
     checkSettled(answer, cycle)
     return { alive: answer.alive, answer: answer.settled[0] as SettleAnswer }
@@ -110,7 +111,7 @@ export class WorkerCalls {
     )
   }
 
-  #once<T>(doing: string, withinMs: number, send: (store: Store) => Promise<T>): Promise<T> {
+  #once<T>(doing: string, withinMs: number, send: Operation<T>['send']): Promise<T> {
     return this.#connection.once({ doing, deadline: this.#connection.deadline(withinMs), send })
   }
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { nthPause } from '../std/backoff.ts'
 import type { Random } from '../std/random.ts'
 import { seededRandom } from '../std/random.ts'
 import { crashDelayMs, DEFAULT_RETRY, resolveRetry, retryDelayMs, spread, type RetryPolicy } from './retry.ts'
@@ -212,14 +213,9 @@ describe('a retry policy', () => {
 })
 
 describe('the wait after a crash', () => {
-  test.each([
-    [1, 1_000],
-    [2, 2_000],
-    [3, 4_000],
-    [9, 256_000],
-    [10, 300_000],
-    [10_000, 300_000],
-  ])('number %d is %d ms, by the count alone', (crashes, delayMs) => {
-    expect(crashDelayMs(crashes)).toBe(delayMs)
+  test('grows from a second to five minutes, by the count alone', () => {
+    const backoff = { firstMs: 1_000, longestMs: 300_000 }
+    for (const crashes of [1, 2, 3, 9, 10_000]) expect(crashDelayMs(crashes)).toBe(nthPause(backoff, crashes))
+    expect([crashDelayMs(1), crashDelayMs(10_000)]).toEqual([1_000, 300_000])
   })
 })

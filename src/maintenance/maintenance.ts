@@ -3,7 +3,6 @@ import type { Core } from '../core/core.ts'
 import { Bell } from '../std/bell.ts'
 import { sleep } from '../std/clock.ts'
 import { toError } from '../std/text.ts'
-import type { WakeUp } from '../stores/store.ts'
 import { deadLetterWatch, type EnqueueTogether } from './dead-letters.ts'
 import type { Duty } from './duty.ts'
 import { Leader } from './leader.ts'
@@ -62,17 +61,13 @@ export class Maintenance {
     await this.#leader.elect()
     // Nothing waits for the hints: without them, the promoter still looks every second.
     const subscribing = this.#core.store
-      .subscribe((hint) => this.#hear(hint))
+      .subscribe({ due: ({ inMs }) => this.#expect(inMs) })
       .catch((error: unknown) => this.#core.connection.report('subscribe to wake-ups', error))
     await Promise.all([this.#holdElections(), ...this.#loops.map((loop) => this.#perform(loop))])
     this.#cancelExpected?.()
     const unsubscribe = await subscribing
     if (unsubscribe !== undefined) await unsubscribe()
     await this.#leader.resign()
-  }
-
-  #hear(hint: WakeUp): void {
-    if (hint.type === 'due') this.#expect(hint.inMs)
   }
 
   /** A job is due before the promoter's next check. */

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { WorkerId } from '../job/ids.ts'
+import type { ClaimedJob } from '../job/record.ts'
+import type { CycleAnswer, CycleRequest } from '../stores/store.ts'
 import {
   alone,
   letPromisesRun,
+  type Call,
+  type Fault,
   refused,
   replyBroken,
   requestLost,
@@ -223,7 +227,7 @@ describe('closing', () => {
     await hf.queue('default').get()
     const worker = line.callsTo('register')[0]?.args[0] as WorkerId
     await world.run(hf.close())
-    expect(await world.store.heartbeat({ worker, strangers: [] })).toMatchObject({ alive: false })
+    expect(await world.store.heartbeat({ worker, undelivered: [] })).toMatchObject({ alive: false })
   })
 
   test('ends within its bounds while the store is away, however many messages are held', async () => {
@@ -252,5 +256,104 @@ describe('the first get()', () => {
     await world.advance(60_000)
     const beats = line.callsTo('heartbeat').length
     expect(beats).toBeLessThan(9)
+  })
+})
+
+describe('a claimed lease that cannot be read', () => {
+  const claims = ({ method, args }: Call): boolean =>
+    method === 'cycle' && (args[0] as CycleRequest).claim !== null
+
+  /** Replaces the first job of the first lease. */
+  const firstJob =
+    (change: (job: ClaimedJob) => unknown): Fault =>
+    async (perform) => {
+      const answer = (await perform()) as CycleAnswer
+      const [lease, ...others] = answer.leases
+      const [job, ...rest] = lease!.jobs
+      return { ...answer, leases: [{ ...lease, jobs: [change(job!), ...rest] }, ...others] }
+    }
+
+  /** A job that lost a worker comes in a lease of its own, behind the plain one. */
+  async function withSuspect() {
+    const fleet = alone()
+    const { hf, world } = fleet
+    const queue = hf.queue('default')
+    await queue.send('suspect')
+    const lost = 'lost' as WorkerId
+    await world.store.register(lost, 30_000)
+    const claim = { queue: 'default', limit: 1, suspects: true }
+    await world.store.cycle({ worker: lost, settle: [], claim })
+    await world.store.retire(lost)
+    await world.store.upkeep.rescue(1)
+    await world.advance(60_000)
+    await world.store.upkeep.promote(1)
+    const plain = await queue.send('plain')
+    return { ...fleet, queue, plain }
+  }
+
+  test('is given back, and the messages of the other leases are given out', async () => {
+    const { queue, world, line, told, plain } = await withSuspect()
+    line.fail(
+      claims,
+      firstJob(() => null),
+      1,
+    )
+    const messages = await queue.get({ limit: 2 })
+    expect(messages.map(({ payload }) => payload)).toEqual(['suspect'])
+    expect(told.of('worker.error')).toMatchObject([{ doing: 'claim messages', error: expect.any(TypeError) }])
+    await messages[0]!.ack()
+    const [again] = await world.run(queue.get({ wait: '1m' }))
+    expect(again).toMatchObject({ id: plain.id, job: { attempt: 1 } })
+    await again!.ack()
+    expect(told.of('job.lost')).toEqual([])
+  })
+
+  test('fails a get() that has nothing else, which gets its messages once they are given back', async () => {
+    const { hf, world, line, told } = alone()
+    const queue = hf.queue('default')
+    const sent = [await queue.send('a'), await queue.send('b')]
+    line.fail(
+      claims,
+      firstJob(() => null),
+      1,
+    )
+    await expect(queue.get({ limit: 2 })).rejects.toThrow(TypeError)
+    const messages = await world.run(queue.get({ limit: 2, wait: '1m' }))
+    expect(messages.map(({ id, job }) => [id, job.attempt])).toEqual(sent.map(({ id }) => [id, 1]))
+    expect(told.of('job.lost')).toEqual([])
+    await world.run(hf.close())
+  })
+
+  test.each([
+    ['has no readable payload', (job: ClaimedJob) => ({ ...job, payload: '{' }), []],
+    [
+      'cannot be started',
+      (job: ClaimedJob) => {
+        const unreadable = (): never => {
+          throw new TypeError('this field cannot be read')
+        }
+        return {
+          ...job,
+          envelope: Object.defineProperty({ ...job.envelope }, 'timeoutMs', { get: unreadable }),
+        }
+      },
+      ['start'],
+    ],
+  ])('fails one message alone if it %s', async (_, change, doing) => {
+    const { hf, world, line, told } = alone()
+    const queue = hf.queue('default')
+    const [bad] = [await queue.send('bad'), await queue.send('good')]
+    line.fail(claims, firstJob(change), 1)
+    const messages = await queue.get({ limit: 2 })
+    expect(messages.map(({ payload }) => payload)).toEqual(['good'])
+    await world.advance(1)
+    expect(told.of('job.failed')).toMatchObject([{ id: bad.id, attempt: 1, final: false }])
+    expect(told.of('worker.error').map((told) => told.doing)).toEqual(
+      doing.map((one) => `${one} job ${bad.id}`),
+    )
+    await messages[0]!.ack()
+    const [again] = await world.run(queue.get({ wait: '1m' }))
+    expect(again).toMatchObject({ id: bad.id, payload: 'bad', job: { attempt: 2 } })
+    await again!.ack()
   })
 })

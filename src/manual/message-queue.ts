@@ -6,29 +6,27 @@ import type { Core } from '../core/core.ts'
 import type { Client } from '../client/client.ts'
 import { jobHandle, type Handle } from '../client/handle.ts'
 import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
+import type { WakeUpListeners } from '../core/store-client.ts'
 import { ENQUEUE_FIELDS, withoutTx } from '../client/job.ts'
 import type { EnqueueOptions } from '../client/types.ts'
-import { HoldfastError, isRefusal, RetryIn } from '../errors.ts'
-import type { JobInfo } from '../job/context.ts'
+import { HoldfastError } from '../errors.ts'
 import { plainDefinition, readJobName } from '../job/definition.ts'
 import { duration } from '../job/duration.ts'
-import { classify } from '../job/failure.ts'
 import type { Token } from '../job/ids.ts'
 import { enqueuePaths } from '../job/new-job.ts'
 import { asGiven, readersFor, readOptions, refuseUnknown, signal, whole } from '../job/options.ts'
-import { encodeResult } from '../job/payload.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
 import type { Duration } from '../std/duration.ts'
 import { toError } from '../std/text.ts'
-import { MAX_BATCH, type CancelNotice, type Lease, type SettleAnswer, type WakeUp } from '../stores/store.ts'
+import { MAX_BATCH, type CancelNotice, type Lease } from '../stores/store.ts'
 import { Attempt } from '../worker/attempt.ts'
 import { Attempts } from '../worker/attempts.ts'
-import { jobInfo } from '../worker/context.ts'
-import { lateOutcome } from '../worker/execute.ts'
-import { settleAsRefused } from '../worker/refused-settles.ts'
+import { failed, lateOutcome } from '../worker/execute.ts'
+import { settleApart, type SplitAnswer } from '../worker/refused-settles.ts'
 import { Session } from '../worker/session.ts'
 import type { PendingSettle } from '../worker/settling.ts'
+import { messageOf, type Message } from './message.ts'
 
 export interface SendOptions extends Omit<EnqueueOptions, 'queue'> {
   /** Kind of the message. @default 'message' */
@@ -43,30 +41,6 @@ export interface GetOptions {
   readonly signal?: AbortSignal
 }
 
-/** A message that the caller holds. If it is neither acked nor nacked, it fails at its timeout. */
-export interface Message {
-  readonly id: string
-  readonly name: string
-  readonly payload: unknown
-  readonly job: JobInfo
-  /** Fires when the message is no longer the caller's: timeout, cancelled, lease_lost or shutdown. */
-  readonly signal: AbortSignal
-  readonly fence: bigint
-  /**
-   * Completes the message. Rejects with HF_LEASE_LOST if the message is no longer the caller's, with HF_STORE_UNREACHABLE
-   * if the ack could not be written, and with HF_STORE_REFUSED if the store cannot hold the result. After the last two
-   * the caller still holds the message and can ack or nack it again.
-   */
-  ack(result?: unknown): Promise<void>
-  /** Fails the message: it is retried by its policy, or after `retryIn`, until its attempts are used up. */
-  nack(error?: unknown, options?: NackOptions): Promise<void>
-}
-
-export interface NackOptions {
-  /** @default what the message's policy says */
-  readonly retryIn?: Duration
-}
-
 const { queue: _queue, ...enqueueFields } = ENQUEUE_FIELDS
 const SEND_FIELDS = readersFor<SendOptions>()({ ...enqueueFields, name: asGiven })
 const SEND = enqueuePaths('send()', ['tx', 'name'])
@@ -75,7 +49,6 @@ const GET_FIELDS = readersFor<GetOptions>()({
   wait: duration({ orZero: true }),
   signal,
 })
-const NACK_FIELDS = readersFor<NackOptions>()({ retryIn: duration({ orZero: true }) })
 
 const LEASE_MS = 30_000
 const CALL_TIMEOUT_MS = 3_000
@@ -211,7 +184,7 @@ export class MessageQueue implements LocalWorker {
   async #start(): Promise<void> {
     try {
       this.#leave ??= this.#core.localWorkers.join(this)
-      this.#unsubscribe ??= await this.#core.store.subscribe((hint) => this.#hear(hint))
+      this.#unsubscribe ??= await this.#core.store.subscribe(this.#wakeUps)
       await this.#session.start()
     } catch (error) {
       // The next get() tries again.
@@ -221,73 +194,75 @@ export class MessageQueue implements LocalWorker {
     this.#onFirstGet(LEASE_MS)
   }
 
-  #hear(hint: WakeUp): void {
-    if (hint.type === 'ready' && hint.queue === this.name) for (const bell of this.#bells) bell.ring()
-    if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
-    if (hint.type === 'paused') this.paused(hint.queue)
+  readonly #wakeUps: WakeUpListeners = {
+    ready: ({ queue }) => {
+      if (queue === this.name) for (const bell of this.#bells) bell.ring()
+    },
+    cancel: ({ worker }) => {
+      if (worker === this.#session.worker) this.#session.beatNow()
+    },
+    paused: ({ queue }) => this.paused(queue),
   }
 
   async #claim(limit: number): Promise<Claimed> {
     const suspects = ![...this.#held.running].some((attempt) => attempt.job.crashes > 0)
-    const held: Attempt[] = []
+    const messages: Message[] = []
     const ended: Promise<void>[] = []
+    const errors: unknown[] = []
     this.#session.claimSent()
     try {
       const claim = { queue: this.name, limit, suspects }
       const { leases, sentMs } = await this.#session.cycle({ settle: [], claim })
-      for (const attempt of leases.flatMap((lease) => this.#attemptsOf(lease, sentMs))) {
-        const outcome = this.#hold(attempt)
-        if (outcome === null) held.push(attempt)
-        else ended.push(this.#end(attempt, outcome))
+      for (const { attempt, outcome } of leases.flatMap((lease) => this.#takeIn(lease, sentMs, errors))) {
+        const ending = outcome ?? this.#giveOut(attempt, messages)
+        if (ending !== null) ended.push(this.#end(attempt, ending))
       }
     } finally {
       this.#session.claimLanded()
     }
-    // If all of them were too late, others may stand behind them. The next claim waits: it would pile up settles.
-    if (held.length === 0) await Promise.all(ended)
-    return { messages: held.map((attempt) => this.#message(attempt)), passedOver: ended.length > 0 }
+    if (messages.length > 0) {
+      for (const error of errors) this.#session.tellError('claim messages', error)
+      return { messages, passedOver: false }
+    }
+    // Others may stand behind those that no caller gets. The next claim waits: it would pile up settles.
+    await Promise.all(ended)
+    if (errors.length > 0) throw errors[0]
+    return { messages, passedOver: ended.length > 0 }
   }
 
-  #attemptsOf(lease: Lease, sentMs: number): Attempt[] {
+  /** All messages of a lease. If one cannot be read, none of them is held, and a heartbeat gives the lease back. */
+  #takeIn(lease: Lease, sentMs: number, errors: unknown[]): TakenIn[] {
     const { worker } = this.#session
     const nowMs = this.#core.clock.monotonicMs()
-    return lease.jobs.map((job, position) => new Attempt(job, lease, position, worker, nowMs, sentMs))
+    try {
+      return lease.jobs.map((job, position) => {
+        const attempt = new Attempt(job, lease, position, worker, nowMs, sentMs)
+        return { attempt, outcome: this.#outcomeOf(attempt, nowMs) }
+      })
+    } catch (error) {
+      errors.push(error)
+      this.#session.disown(lease)
+      return []
+    }
   }
 
-  /** How it ends if it was cancelled or paused meanwhile, or is too late: then no caller gets it. */
-  #hold(attempt: Attempt): Outcome | null {
-    const nowMs = this.#core.clock.monotonicMs()
+  /** Its outcome if it was cancelled or paused meanwhile, or is too late: then no caller gets it. */
+  #outcomeOf(attempt: Attempt, nowMs: number): Outcome | null {
     const notice = this.#session.heardOf(attempt)
     if (notice?.type === 'cancelled') return { type: 'cancelled', reason: notice.reason }
     if (notice?.type === 'paused') return { type: 'interrupted' }
-    const outcome = lateOutcome(attempt, nowMs)
-    if (outcome === null) this.#held.begin(attempt, nowMs)
-    return outcome
+    return lateOutcome(attempt, nowMs)
   }
 
-  #message(attempt: Attempt): Message {
-    const { job } = attempt
-    const payload = JSON.parse(job.payload) as unknown
-    job.payload = ''
-    return {
-      id: job.id,
-      name: job.name,
-      payload,
-      job: jobInfo(attempt),
-      get signal() {
-        return attempt.abort.signal
-      },
-      fence: BigInt(attempt.token),
-      ack: async (result) => {
-        const { json, dropped } = encodeResult(result)
-        await this.#settleByHand(attempt, { type: 'succeeded', result: json, resultDropped: dropped })
-      },
-      nack: async (error, options = {}) => {
-        const { retryIn } = readOptions(options, 'nack()', NACK_FIELDS)
-        const cause = error === undefined ? new Error('The message was refused.') : error
-        const thrown = retryIn === undefined ? cause : new RetryIn(retryIn, toError(cause).message, { cause })
-        await this.#settleByHand(attempt, { type: 'failed', thrown, kind: classify(thrown) })
-      },
+  /** Adds the message to those for the caller. If that is not possible, its attempt has failed: returns its outcome. */
+  #giveOut(attempt: Attempt, messages: Message[]): Outcome | null {
+    const failure = this.#held.start(attempt, this.#core.clock.monotonicMs())
+    if (failure !== null) return failure
+    try {
+      messages.push(messageOf(attempt, (...settled) => this.#settleByHand(...settled)))
+      return null
+    } catch (error) {
+      return failed(error)
     }
   }
 
@@ -323,26 +298,26 @@ export class MessageQueue implements LocalWorker {
   async #write(pending: PendingSettle, send: (pending: PendingSettle) => Promise<Written>): Promise<void> {
     const { attempt } = pending
     this.#held.drop(attempt)
-    const { written, answer } = await send(pending).catch((error: unknown) => {
+    const written = await send(pending).catch((error: unknown) => {
       this.#held.hold(attempt, attempt.timeoutAtMs)
       throw error
     })
-    this.#core.instrumentation.attemptEnded(written, answer)
-    if (answer === 'lost') throw noLongerHeld(attempt, 'Its lease was lost.')
+    this.#core.instrumentation.attemptEnded(written.pending, written.answer)
+    if (written.answer === 'lost') throw noLongerHeld(attempt, 'Its lease was lost.')
   }
 
-  async #send(written: PendingSettle): Promise<Written> {
-    return { written, answer: await this.#session.settleNow(written.request) }
+  async #send(pending: PendingSettle): Promise<Written> {
+    return { pending, answer: await this.#session.settleNow(pending.request) }
   }
 
   /** If the store refuses the data, the message becomes a dead letter. A caller could settle it in another way instead. */
   async #sendOrRefuse(pending: PendingSettle): Promise<Written> {
-    try {
-      return await this.#send(pending)
-    } catch (error) {
-      if (!isRefusal(error)) throw error
-      return this.#send(settleAsRefused(this.#core, pending, toError(error)))
-    }
+    const { settled, failure, refusal } = await settleApart(this.#core, [pending], (requests) =>
+      Promise.all(requests.map((request) => this.#session.settleNow(request))),
+    )
+    const [written] = settled
+    if (written === undefined) throw failure ?? refusal
+    return written
   }
 
   /** A message is no longer the caller's once its cancel arrives; the settle reports that to the store. */
@@ -372,16 +347,19 @@ export class MessageQueue implements LocalWorker {
   }
 }
 
+/** A claimed message, with its outcome if it is not to be given out. */
+interface TakenIn {
+  readonly attempt: Attempt
+  readonly outcome: Outcome | null
+}
+
 interface Claimed {
   readonly messages: readonly Message[]
   /** Whether it brought messages that no caller gets. */
   readonly passedOver: boolean
 }
 
-interface Written {
-  readonly written: PendingSettle
-  readonly answer: SettleAnswer
-}
+type Written = SplitAnswer['settled'][number]
 
 function noLongerHeld({ job }: Attempt, why: string): HoldfastError {
   return new HoldfastError('HF_LEASE_LOST', `Message ${job.id} is no longer held. ${why}`)

@@ -45,7 +45,7 @@ export { checkCursor } from './cursor.ts'
 export { groupOf, mergeGroups } from './dead-groups.ts'
 export { matches } from './job-filter.ts'
 export { refuseTransaction } from './no-transactions.ts'
-export { checkSettles, unknownSettlement } from './settle-check.ts'
+export { checkSettles, unknownSettlement } from './settles.ts'
 export {
   checkChange,
   checkDuration,

@@ -11,6 +11,9 @@
  * is written. HF_STORE_DENIED, HF_STORE_MISSING and HF_BAD_CURSOR are permanent too, and a store without room answers
  * HF_STORE_FULL. Any other error counts as an outage. Claims take only ready jobs, and only `promote` makes a due job ready.
  *
+ * Deadlines. `withinMs` is how long the caller waits for an answer; after that it has given up, and may have sent the call
+ * again. A store that makes calls wait (for a connection, say) does not send one after that time. What was sent goes on.
+ *
  * Leases. A worker incarnation is registered with a lease that heartbeats renew. A claim takes ready jobs and puts them
  * under a token. That lease record is the fence: whoever presents the token settles, until a rescue takes the lease away.
  * An expired worker keeps settling and may even be renewed; expiry only permits a rescue. A rescued lease never settles
@@ -50,7 +53,7 @@ export interface Store {
    * Writes all jobs or none, once per flush id. A repeat gets the answer of the first try, whatever has happened to the
    * jobs since. Flush ids are remembered for at least `FLUSH_MEMORY_MS`.
    */
-  enqueue(flush: Flush): Promise<readonly EnqueueAnswer[]>
+  enqueue(flush: Flush, withinMs?: number): Promise<readonly EnqueueAnswer[]>
   /**
    * Registers an incarnation. It is alive until it retires, or until its lease has expired and a rescue finds it. `atOnce`: see
    * "Starts" above; without it, every job that the worker holds may be running. Registering again renews the lease and
@@ -60,7 +63,7 @@ export interface Store {
   /** Ends the incarnation. Leases that it still holds can be rescued at once. */
   retire(worker: WorkerId): Promise<void>
   /** Keeps reports, then settles, then claims, in one step. Any part may be empty. Settles are answered even if `alive` is false. */
-  cycle(request: CycleRequest): Promise<CycleAnswer>
+  cycle(request: CycleRequest, withinMs?: number): Promise<CycleAnswer>
   /** Renews a worker's lease and returns the state that it needs. Does nothing for a worker that was rescued. */
   heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer>
   /**
@@ -165,7 +168,7 @@ export interface CycleAnswer {
 export interface HeartbeatRequest {
   readonly worker: WorkerId
   /** Leases of this worker whose claim answer never reached it: released, without using an attempt. */
-  readonly strangers: readonly Token[]
+  readonly undelivered: readonly Token[]
   /**
    * Cancels that took effect here: the handler is running and its signal has aborted. The store doesn't report them
    * again, and further cancels are answered with `heard`. A job that was not started is settled instead.

@@ -11,8 +11,8 @@ import type { Inherited } from '../job/new-job.ts'
 import type { ClaimedJob } from '../job/record.ts'
 import { LazyAbort } from '../std/abort.ts'
 import type { CompletedSettlement } from '../stores/store.ts'
+import type { Batched } from './batch-call.ts'
 import type { BatchGroup } from './batch-group.ts'
-import type { Batched } from './batched.ts'
 
 /**
  * waiting: claimed, not started · running · settled: its settlement is being sent to the store, though the handler may

@@ -62,8 +62,19 @@ export class Attempts implements Execution, AttemptWatcher {
 
   // ── start and end ──────────────────────────────────────────────────────────
 
-  /** The attempt starts now, and its timeout with it. */
-  begin(attempt: Attempt, nowMs: number): void {
+  /** The attempt starts now, and its timeout with it. Null, or its outcome if it cannot be started: it has failed. */
+  start(attempt: Attempt, nowMs: number): Outcome | null {
+    try {
+      this.#begin(attempt, nowMs)
+      return null
+    } catch (error) {
+      this.#tellError(attempt, 'start', error)
+      if (attempt.phase === 'waiting') attempt.begin(nowMs, 0, undefined)
+      return failed(error)
+    }
+  }
+
+  #begin(attempt: Attempt, nowMs: number): void {
     const { job } = attempt
     const definition = this.#parts.definitionOf(job.name)
     attempt.begin(nowMs, timeoutOf(this.core, job, definition), definition)
@@ -79,18 +90,13 @@ export class Attempts implements Execution, AttemptWatcher {
     this.callAt(attempt, untilMs)
   }
 
-  /** Starts the attempt and runs its handler in a slot. An attempt that cannot be started has failed. */
+  /** Starts the attempt and runs its handler in a slot. */
   run(attempt: Attempt, nowMs: number): void {
     // The first job of a batch takes the slot for all of them.
     if (attempt.batch === undefined || attempt.batch.begun()) this.#slotsTaken++
-    try {
-      this.begin(attempt, nowMs)
-    } catch (error) {
-      this.#tellError(attempt, 'start', error)
-      if (attempt.phase === 'waiting') attempt.begin(nowMs, 0, undefined)
-      return this.ended(attempt, failed(error))
-    }
-    execute(this, attempt)
+    const failure = this.start(attempt, nowMs)
+    if (failure === null) execute(this, attempt)
+    else this.ended(attempt, failure)
   }
 
   /** The handler has returned. */

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 import { alone, coreOf } from '../../test/support/virtual.ts'
 import { LazyAbort } from '../std/abort.ts'
 import { BatchGroup } from './batch-group.ts'
-import type { BatchMember } from './batch-call.ts'
-import type { Batched } from './batched.ts'
+import type { Batched, BatchMember } from './batch-call.ts'
 
 const broken = new Error('a bug')
 

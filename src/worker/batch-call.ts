@@ -1,14 +1,24 @@
 /** One call of a batch handler, for all of its members. Each member ends with its own result or error. */
-import type { Instrumentation, ObservedBatch } from '../core/instrumentation.ts'
-import { HoldfastError } from '../errors.ts'
+import type { Instrumentation, ObservedAttempt, ObservedBatch } from '../core/instrumentation.ts'
+import { HoldfastError, type AbortWhy } from '../errors.ts'
 import type { BatchContext, RunContext } from '../job/context.ts'
 import type { Inherited } from '../job/new-job.ts'
 import { LazyAbort } from '../std/abort.ts'
 import { isThenable } from '../std/thenable.ts'
-import type { Batched } from './batched.ts'
 
 type Context = RunContext<unknown, object>
 export type BatchFunction = (batch: BatchContext<unknown, object>) => unknown
+
+/** The part of an attempt that a batch needs. */
+export interface Batched extends ObservedAttempt {
+  readonly worker: string
+  readonly abort: LazyAbort
+  /** Why its signal was aborted; undefined if it was not. */
+  readonly abortedFor: AbortWhy | undefined
+  readonly inherited: Inherited
+  /** The call that it is in; null while it waits for the others, undefined before. */
+  batchCall: { stopped(reason: Error): void } | null | undefined
+}
 
 /**
  * One job of a batch: an attempt that is ready for its handler, and later its own result or error. Not a promise, since

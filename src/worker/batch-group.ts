@@ -4,8 +4,7 @@
  * second at most: then those that are there are called as a batch, and later ones form another.
  */
 import type { Core } from '../core/core.ts'
-import type { Batched } from './batched.ts'
-import { BatchCall, BatchMember, type BatchFunction } from './batch-call.ts'
+import { BatchCall, BatchMember, type Batched, type BatchFunction } from './batch-call.ts'
 import { tellWorkerError } from './worker-error.ts'
 
 export interface BatchGroupParts {

@@ -9,7 +9,7 @@ import {
   callFailed,
   callSucceeded,
   claimAnswered,
-  GIVE_BACK_MS,
+  RELEASE_AFTER_MS,
   plan,
   wokenUp,
   type LoopState,
@@ -125,7 +125,7 @@ describe('whatever the situation', () => {
         if (given.calls > 0 && nowMs >= given.retryAtMs) return
         expect(wakeAtMs).toBeLessThanOrEqual(Math.max(given.nextPollMs, given.retryAtMs))
         if (hand.oldestMs !== undefined && nowMs >= given.retryAtMs)
-          expect(wakeAtMs).toBeLessThanOrEqual(hand.oldestMs + GIVE_BACK_MS)
+          expect(wakeAtMs).toBeLessThanOrEqual(hand.oldestMs + RELEASE_AFTER_MS)
         if (nowMs >= given.retryAtMs) expect(hand.settles).toBe(0)
       }),
     )

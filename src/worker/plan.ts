@@ -21,7 +21,7 @@ const MAX_CALLS = 2
 /** So many jobs are worth a second call; fewer travel better together, with the next one (64: 5 % more CPU per job). */
 const WORTH_A_CALL = 256
 /** Give back claimed jobs that haven't started after this long, so that an idle worker can run them. */
-export const GIVE_BACK_MS = 200
+export const RELEASE_AFTER_MS = 200
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
 /** For failures that last until a person does something, such as missing rights, and for bugs. */
 const LASTING_BACKOFF: Backoff = { ...BACKOFF, longestMs: 10_000 }
@@ -156,7 +156,7 @@ export function plan(state: LoopState, work: Work, nowMs: number): Plan {
     const size = Math.max(work.settles, claim?.request.limit ?? 0)
     return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, polls }) : wait(readyAtMs)
   }
-  if (isStale(work, nowMs)) return { giveBackMs: nowMs - GIVE_BACK_MS, call: null, wakeAtMs: nowMs }
+  if (isStale(work, nowMs)) return { giveBackMs: nowMs - RELEASE_AFTER_MS, call: null, wakeAtMs: nowMs }
   if (claim !== null || polls || work.settles > 0 || work.reportsDue) return call({ claim, polls })
   return wait(wakeAtMs(state, work, nowMs))
 }
@@ -171,7 +171,7 @@ function wait(untilMs: number): Plan {
 
 /** Another worker may run these jobs sooner. */
 function isStale({ oldestMs, batchReadyMs }: Work, nowMs: number): boolean {
-  const staleMs = nowMs - GIVE_BACK_MS
+  const staleMs = nowMs - RELEASE_AFTER_MS
   return (oldestMs !== undefined && oldestMs <= staleMs) || batchReadyMs.some((readyMs) => readyMs <= staleMs)
 }
 
@@ -184,10 +184,10 @@ function nextReadyMs({ batchReadyMs }: Work, nowMs: number): number {
 
 /** The next poll, the end of a pause, a batch that is ready, or a job that has waited too long. */
 function wakeAtMs(state: LoopState, { oldestMs = Infinity, batchReadyMs }: Work, nowMs: number): number {
-  let wakeMs = Math.min(state.nextPollMs, oldestMs + GIVE_BACK_MS)
+  let wakeMs = Math.min(state.nextPollMs, oldestMs + RELEASE_AFTER_MS)
   if (nowMs < state.noClaimsUntilMs) wakeMs = Math.min(wakeMs, state.noClaimsUntilMs)
   for (const readyMs of batchReadyMs)
-    wakeMs = Math.min(wakeMs, readyMs > nowMs ? readyMs : readyMs + GIVE_BACK_MS)
+    wakeMs = Math.min(wakeMs, readyMs > nowMs ? readyMs : readyMs + RELEASE_AFTER_MS)
   return wakeMs
 }
 

@@ -65,7 +65,7 @@ const LONGEST_RUN_MS = 2 ** 31 - 1
  * Replaces a settle that the store refused by a dead letter that says so, in characters that any store takes. The handler
  * may have done its work, so running it again would be wrong as well as useless.
  */
-export function settleAsRefused(core: Core, pending: PendingSettle, cause: Error): PendingSettle {
+function settleAsRefused(core: Core, pending: PendingSettle, cause: Error): PendingSettle {
   const { attempt, request } = pending
   const runMs = Math.min(request.runMs, LONGEST_RUN_MS)
   // The job is completed: only the number can have been refused.

@@ -24,7 +24,7 @@ import type { Attempt } from './attempt.ts'
 import { EarlyNotices, type EarlyNotice } from './early-notices.ts'
 import { LoopWatch } from './loop-watch.ts'
 import { StartWindow } from './start-window.ts'
-import { Strangers } from './strangers.ts'
+import { UndeliveredLeases } from './undelivered.ts'
 import { tellWorkerError } from './worker-error.ts'
 
 export interface SessionParts {
@@ -92,7 +92,7 @@ export class Session {
   #heard: readonly LeasePosition[] = []
   /** Leases that this process knows of, with how many of their settles are still unanswered. */
   readonly #known = new Map<Token, number>()
-  readonly #strangers: Strangers
+  readonly #undelivered: UndeliveredLeases
   /** Most jobs that may be leased to this worker without its knowledge. */
   unknownJobs = 0
 
@@ -100,7 +100,7 @@ export class Session {
     this.#parts = parts
     this.#worker = parts.core.ids.worker()
     this.#bell = new Bell(parts.core.clock)
-    this.#strangers = new Strangers(parts.callTimeoutMs)
+    this.#undelivered = new UndeliveredLeases(parts.callTimeoutMs)
     this.#startWindow = new StartWindow(parts.core, this.#worker, parts.callTimeoutMs, (doing, error) =>
       this.tellError(doing, error),
     )
@@ -169,8 +169,8 @@ export class Session {
   }
 
   #lostClaim(jobs: number): void {
-    this.#strangers.lostClaim(jobs, this.#now())
-    this.unknownJobs = this.#strangers.jobs
+    this.#undelivered.lostClaim(jobs, this.#now())
+    this.unknownJobs = this.#undelivered.jobs
   }
 
   /** A lease that could not be taken in: nothing of it may run here, and a heartbeat gives it back. */
@@ -277,11 +277,11 @@ export class Session {
     const worker = this.#worker
     const sentMs = this.#now()
     const openBefore = this.#parts.openTokens()
-    const strangers = this.#strangers.proven(this.#isKnown, sentMs)
+    const undelivered = this.#undelivered.proven(this.#isKnown, sentMs)
     const heard = this.#heard
     const most = atOnce?.sending()
     const nth = ++this.#beats
-    const request = { worker, strangers, heard, nth, ...(most === undefined ? {} : { atOnce: most }) }
+    const request = { worker, undelivered, heard, nth, ...(most === undefined ? {} : { atOnce: most }) }
     const answer = await this.#parts.core.store.worker.heartbeat(request, callTimeoutMs)
     if (worker !== this.#worker) return
     if (!answer.alive) return this.#die(worker)
@@ -289,8 +289,8 @@ export class Session {
     this.#lastBeatMs = sentMs
     this.#startWindow.answered(this.#now() - sentMs)
     this.#renewed(sentMs)
-    this.#strangers.note(answer.tokens, this.#isKnown, sentMs)
-    this.unknownJobs = this.#strangers.jobs
+    this.#undelivered.note(answer.tokens, this.#isKnown, sentMs)
+    this.unknownJobs = this.#undelivered.jobs
     this.#noteLost(openBefore, answer.tokens)
     this.#heard = this.#heard.filter((notice) => !heard.includes(notice))
     for (const notice of answer.cancelled) this.#noteCancel(notice)
@@ -373,7 +373,7 @@ export class Session {
     this.#registered = false
     this.#sureUntilMs = 0
     this.#known.clear()
-    this.#strangers.clear()
+    this.#undelivered.clear()
     this.#heard = []
     this.unknownJobs = 0
     this.#endPulse()

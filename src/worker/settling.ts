@@ -128,8 +128,18 @@ export function settle(core: Core, attempt: Attempt, outcome: Outcome, policies:
     keepRecords: core.settings.keepAttempts,
   }
   // Spread only if it is needed: this is built for every job that ends.
-  const needsJob = settlement.type === 'release' || settlement.type === 'confirm'
-  return { attempt, outcome, request: needsJob ? { ...request, job } : request }
+  return { attempt, outcome, request: KEEPS_PLACE[settlement.type] ? { ...request, job } : request }
+}
+
+/** Whether the job may be ready again at its old place, which the store is told then. */
+const KEEPS_PLACE: Readonly<Record<Settlement['type'], boolean>> = {
+  completed: false,
+  retry: false,
+  dead: false,
+  snooze: false,
+  release: true,
+  confirm: true,
+  cancelled: false,
 }
 
 /** Never throws: a job whose outcome gets lost would stay open as long as this process lives. */
@@ -158,8 +168,7 @@ function settlementOf(
 /** Make a failure final if its next attempt would come too late. A handler that snoozes asks for a later time itself. */
 function inTime({ job, startedAt }: Attempt, runMs: number, settlement: Settlement): Settlement {
   if (job.envelope.expires === undefined) return settlement
-  if ((settlement.type !== 'retry' && settlement.type !== 'snooze') || settlement.error === null)
-    return settlement
+  if (!('delayMs' in settlement) || settlement.error === null) return settlement
   const dueAt = startedAt + runMs + settlement.delayMs
   return dueAt < triedUntil(job) ? settlement : { type: 'dead', error: settlement.error }
 }

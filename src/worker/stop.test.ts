@@ -28,7 +28,7 @@ describe('stopping a worker', () => {
     await world.advance(30_000)
     await world.run(worker.stop())
     expect(world.clock.nextDueMs()).toBeUndefined()
-    const beat = await world.store.heartbeat({ worker: worker.id as WorkerId, strangers: [] })
+    const beat = await world.store.heartbeat({ worker: worker.id as WorkerId, undelivered: [] })
     expect(beat.alive).toBe(false)
   })
 

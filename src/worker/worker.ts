@@ -8,10 +8,11 @@
 import type { Core } from '../core/core.ts'
 import type { AttemptCounters } from '../core/instrumentation.ts'
 import type { LocalCancel, LocalWorker } from '../core/local-workers.ts'
+import type { WakeUpListeners } from '../core/store-client.ts'
 import type { Token } from '../job/ids.ts'
 import type { Outcome } from '../job/settlement.ts'
 import { Bell } from '../std/bell.ts'
-import type { Lease, WakeUp } from '../stores/store.ts'
+import type { Lease } from '../stores/store.ts'
 import { Attempt } from './attempt.ts'
 import { Attempts } from './attempts.ts'
 import { Backlog } from './backlog.ts'
@@ -83,7 +84,7 @@ export class Worker implements LocalWorker {
     // The session first: its heartbeat thread has a connection that can listen as well.
     await this.#session.start()
     try {
-      this.#unsubscribe = await this.#core.store.subscribe((hint) => this.#hear(hint))
+      this.#unsubscribe = await this.#core.store.subscribe(this.#wakeUps)
     } catch (error) {
       await this.#session.stop()
       throw error
@@ -98,10 +99,14 @@ export class Worker implements LocalWorker {
     this.#core.events.emit('worker.started', { worker: this.id, name, queues, concurrency })
   }
 
-  #hear(hint: WakeUp): void {
-    if (hint.type === 'ready' && wokenUp(this.#state, hint.queue)) this.#driver.ring()
-    if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
-    if (hint.type === 'paused') this.paused(hint.queue)
+  readonly #wakeUps: WakeUpListeners = {
+    ready: ({ queue }) => {
+      if (wokenUp(this.#state, queue)) this.#driver.ring()
+    },
+    cancel: ({ worker }) => {
+      if (worker === this.#session.worker) this.#session.beatNow()
+    },
+    paused: ({ queue }) => this.paused(queue),
   }
 
   // ── claim ──────────────────────────────────────────────────────────────────

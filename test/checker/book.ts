@@ -35,7 +35,7 @@ export class Job {
   payload: string | null
   lastMove: MoveEvent | null = null
   settledToken = 0
-  strangerToken = 0
+  undeliveredToken = 0
   /** Leases that were taken away from their workers; null for the many that never lost one. */
   lostTokens: number[] | null = null
   replayedSeq = 0
@@ -184,8 +184,8 @@ function note(job: Job, event: MoveEvent): void {
     job.claimedAt = event.t
   } else if (event.by === 'settle') {
     job.settledToken = event.token ?? 0
-  } else if (event.by === 'release-stranger' || event.by === 'rescue') {
-    if (event.by === 'release-stranger') job.strangerToken = event.token ?? 0
+  } else if (event.by === 'release-undelivered' || event.by === 'rescue') {
+    if (event.by === 'release-undelivered') job.undeliveredToken = event.token ?? 0
     job.lostTokens ??= []
     job.lostTokens.push(event.token ?? 0)
   } else if (event.by === 'replace') {

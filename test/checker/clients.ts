@@ -14,8 +14,8 @@ interface LeasedJob {
 }
 
 export class Clients {
-  /** Tokens that a heartbeat declared strangers. */
-  readonly strangers = new Set<number>()
+  /** Tokens that a heartbeat declared undelivered. */
+  readonly undelivered = new Set<number>()
   readonly #book: Book
 
   constructor(book: Book) {
@@ -32,7 +32,7 @@ export class Clients {
         if (isFinalSettlement(settle.to)) job.mayBeFinal = true
       }
     } else if (call.kind === 'heartbeat') {
-      for (const token of call.strangers) this.strangers.add(token)
+      for (const token of call.undelivered) this.undelivered.add(token)
     } else if (call.kind === 'cancel') {
       const job = this.#book.jobs.get(call.job)
       if (job !== undefined) job.mayBeFinal = true

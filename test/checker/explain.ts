@@ -80,7 +80,7 @@ function callWords(call: Call): string {
     case 'retire':
       return `${call.kind} worker ${call.worker}`
     case 'heartbeat':
-      return `heartbeat of worker ${call.worker}${call.strangers.length === 0 ? '' : `, strangers ${call.strangers.join(', ')}`}`
+      return `heartbeat of worker ${call.worker}${call.undelivered.length === 0 ? '' : `, undelivered ${call.undelivered.join(', ')}`}`
     case 'pause':
     case 'resume':
       return `${call.kind} ${call.queue}`

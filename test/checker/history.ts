@@ -117,7 +117,7 @@ export type Call =
       readonly settles: readonly SettleCall[]
       readonly claim: ClaimCall | null
     }
-  | { readonly kind: 'heartbeat'; readonly worker: string; readonly strangers: readonly number[] }
+  | { readonly kind: 'heartbeat'; readonly worker: string; readonly undelivered: readonly number[] }
   | { readonly kind: 'promote' }
   | { readonly kind: 'rescue' }
   | { readonly kind: 'prune' }
@@ -221,7 +221,7 @@ export type By =
   | 'admit'
   | 'cancel'
   | 'replay'
-  | 'release-stranger'
+  | 'release-undelivered'
   | 'replace'
   | 'reschedule'
   | 'prune'

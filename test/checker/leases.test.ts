@@ -68,7 +68,7 @@ describe('S3: no two live leases', () => {
 
   test('a renewal that was not answered proves nothing', () => {
     const story = leased().wait(500)
-    story.unknown(story.invoke({ kind: 'heartbeat', worker: 'w', strangers: [] }))
+    story.unknown(story.invoke({ kind: 'heartbeat', worker: 'w', undelivered: [] }))
     expect(broken(story.wait(500).rescue(['a']).end())).toEqual([])
   })
 
@@ -81,7 +81,7 @@ describe('S3: no two live leases', () => {
     const rescuedAt = (ms: number): string[] => {
       const story = leased()
       story.write({ type: 'lease', what: 'registered', worker: 'w', expiresAt: LEASE_MS }).wait(900)
-      const op = story.invoke({ kind: 'heartbeat', worker: 'w', strangers: [] })
+      const op = story.invoke({ kind: 'heartbeat', worker: 'w', undelivered: [] })
       story.write({ type: 'lease', what: 'renewed', worker: 'w', expiresAt: 900 + LEASE_MS })
       story.unknown(op)
       return broken(
@@ -102,15 +102,15 @@ describe('S3: no two live leases', () => {
     expect(broken(story)).toEqual(['S3 a'])
   })
 
-  test('a stranger’s lease that is released while its answer is on its way', () => {
+  test('an undelivered lease that is released while its answer is on its way', () => {
     const release = (answered: boolean): string[] => {
       const story = new Story().register('w').enqueue('a')
       const op = story.invoke(claimCall('w'))
       const token = story.grant('w', ['a'])
       const reply = story.leaseReply(token, ['a'])
       if (!answered) story.unknown(op)
-      const beat = story.invoke({ kind: 'heartbeat', worker: 'w', strangers: [token] })
-      story.move('a', 'release-stranger', 'ready', { attempt: 0 })
+      const beat = story.invoke({ kind: 'heartbeat', worker: 'w', undelivered: [token] })
+      story.move('a', 'release-undelivered', 'ready', { attempt: 0 })
       story.answer(beat, { kind: 'heartbeat', alive: true, tokens: [] })
       if (answered) story.answer(op, reply)
       return broken(story.end())
@@ -127,7 +127,7 @@ describe('S3: no two live leases', () => {
   test('a handler starts only while its worker can be sure of the lease, counted from when the renewal was sent', () => {
     const startedAfter = (ms: number): string[] => {
       const story = leased()
-      const op = story.wait(500).invoke({ kind: 'heartbeat', worker: 'w', strangers: [] })
+      const op = story.wait(500).invoke({ kind: 'heartbeat', worker: 'w', undelivered: [] })
       story.wait(300).answer(op, { kind: 'heartbeat', alive: true, tokens: [1] })
       return broken(story.wait(ms - 800).run('a', 'start'))
     }
@@ -241,7 +241,7 @@ function answerTo(story: Story, op: number): Story['events'] {
 }
 
 describe('S5: tokens and attempts only grow', () => {
-  test('release, snooze, a stranger’s release, rescue and replay hand attempts back', () => {
+  test('release, snooze, the release of an undelivered lease, rescue and replay hand attempts back', () => {
     const story = leased().settle('a', 'release')
     story.claim('w', ['a'])
     story.settle('a', 'snooze').promote('a').claim('w', ['a'])

@@ -138,7 +138,7 @@ describe('L1: a lease that its worker was never told of is given back', () => {
         .call(claimCall('w'), NOTHING)
     return story
   }
-  const released = (story: Story): Story => story.move('a', 'release-stranger', 'ready', { attempt: 0 })
+  const released = (story: Story): Story => story.move('a', 'release-undelivered', 'ready', { attempt: 0 })
 
   test('in time, too late, and never', () => {
     expect(broken(beatFor(released(beatFor(untold(), 6)), 1).end())).toEqual([])

@@ -9,7 +9,7 @@ export interface Bounds {
   /** L1: until another node does the upkeep after one that did is gone. @default leaseMs */
   readonly failoverMs: number
   /** L1: until a worker has given back a lease that it was never told of. @default 3 × leaseMs */
-  readonly strangerMs: number
+  readonly undeliveredMs: number
   /** How long after its `unknown` a call may still act, where no `lease` event tells. @default 5_000 */
   readonly lateMs: number
   /** How long after its time a move may come into sight: a real store reads its clock before it commits. @default 0 */
@@ -37,7 +37,7 @@ export function readBounds(options: CheckOptions): Bounds {
     sweepMs: 5_000,
     epsilonMs: 1_000,
     failoverMs: leaseMs,
-    strangerMs: 3 * leaseMs,
+    undeliveredMs: 3 * leaseMs,
     lateMs: 5_000,
     visibleMs: 0,
     overtakeMs: 300,

@@ -189,10 +189,10 @@ export async function beat(
   const lost = worker.registered ? mine.filter((lease) => !lease.known) : []
   // Leases of other workers and old tokens must be left alone.
   const others = foreign ? model.leases.filter((lease) => lease.worker !== worker.id) : []
-  const strangers = [...lost, ...others].map((lease) => lease.token)
+  const undelivered = [...lost, ...others].map((lease) => lease.token)
   const { hears = false, ...raised } = tells
   const heard = hears ? cancelsOf(model, worker.id) : []
-  const answer = await under.store.heartbeat({ worker: worker.id, strangers, heard, ...raised })
+  const answer = await under.store.heartbeat({ worker: worker.id, undelivered, heard, ...raised })
   assert.equal(answer.alive, worker.registered, 'alive means known to the store')
   if (!answer.alive) {
     worker.stopped = true

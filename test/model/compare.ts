@@ -132,7 +132,7 @@ async function compareQueues(model: Model, under: StoreUnderTest): Promise<void>
 export async function compareTokens(model: Model, under: StoreUnderTest): Promise<void> {
   for (const worker of model.workers) {
     if (worker.stopped || !worker.registered) continue
-    const answer = await under.store.heartbeat({ worker: worker.id, strangers: [] })
+    const answer = await under.store.heartbeat({ worker: worker.id, undelivered: [] })
     const expected = model.openLeases(worker.id).map((lease) => lease.token)
     assert.equal(answer.alive, true)
     assert.deepEqual(

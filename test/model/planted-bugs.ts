@@ -85,7 +85,7 @@ const rescuesTheLiving: Plant = (store) => {
       ...store.upkeep,
       rescue: async (limit) => {
         const last = registered.at(-1)
-        const alive = last !== undefined && (await store.heartbeat({ worker: last, strangers: [] })).alive
+        const alive = last !== undefined && (await store.heartbeat({ worker: last, undelivered: [] })).alive
         if (alive) await store.retire(last)
         const answer = await store.upkeep.rescue(limit)
         if (alive) await store.register(last, 60_000)
@@ -200,9 +200,9 @@ export const PLANTED_BUGS: Readonly<Record<string, Plant>> = {
   'rescues the living': rescuesTheLiving,
   'fences by expiry instead of by rescue': fencesByExpiry,
   'brings rescued workers back to life': revivesTheRescued,
-  'keeps strangers': (store) => ({
+  'keeps undelivered leases': (store) => ({
     ...store,
-    heartbeat: ({ worker }) => store.heartbeat({ worker, strangers: [] }),
+    heartbeat: ({ worker }) => store.heartbeat({ worker, undelivered: [] }),
   }),
   'has two leaders': (store) => ({
     ...store,

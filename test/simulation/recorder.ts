@@ -144,7 +144,7 @@ export class Recorder {
         // Beyond its bound the store forgets the oldest finished job in the same step that finishes another.
         return to === null ? 'prune' : to === 'running' ? 'claim' : 'settle'
       case 'heartbeat':
-        return 'release-stranger'
+        return 'release-undelivered'
       case 'rescue':
         return 'rescue'
       case 'promote':

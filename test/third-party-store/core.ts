@@ -112,7 +112,7 @@ function claimJobs(book: Book, worker: WorkerId, { queue, limit, suspects }: Cla
 }
 
 export function heartbeat(book: Book, request: HeartbeatRequest): HeartbeatAnswer {
-  const { worker, strangers, heard = [] } = request
+  const { worker, undelivered, heard = [] } = request
   const known = book.workers.get(worker)
   if (known === undefined) return { alive: false, tokens: [], cancelled: [], paused: [] }
   known.expiresAt = book.now() + known.leaseMs
@@ -123,7 +123,7 @@ export function heartbeat(book: Book, request: HeartbeatRequest): HeartbeatAnswe
     if (typeof row === 'object' && row.cancel !== null) row.cancel = { ...row.cancel, heard: true }
   }
   for (const lease of book.leasesOf(worker))
-    if (strangers.includes(lease.token)) for (const row of book.revoke(lease)) book.release(row)
+    if (undelivered.includes(lease.token)) for (const row of book.revoke(lease)) book.release(row)
   const leases = book.leasesOf(worker)
   return {
     alive: true,

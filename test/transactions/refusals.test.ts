@@ -148,7 +148,7 @@ describe('what is no open transaction is refused', () => {
     const job = hf.job({ name: 'note', run: () => undefined })
     expect(await thrownBy(job.enqueue(undefined, { tx: handle as never }))).toMatchObject({
       code: 'HF_BAD_OPTION',
-      message: '{ tx } is no transaction that Holdfast knows.',
+      message: '{ tx } is not a transaction that Holdfast knows.',
       hint: expect.stringContaining('postgres.js, Kysely, Drizzle, Prisma, Knex or TypeORM'),
     })
     await hf.close()

@@ -24,7 +24,7 @@ import {
 } from './support.ts'
 
 async function noticesFor(harness: Harness, worker: WorkerId): Promise<readonly CancelNotice[]> {
-  return (await harness.store.heartbeat({ worker, strangers: [] })).cancelled
+  return (await harness.store.heartbeat({ worker, undelivered: [] })).cancelled
 }
 
 /** Ways for a job to wait; after a cancel it must never run. */
@@ -85,7 +85,7 @@ export const cancelTopic: Topic = {
       for (const held of [first, second])
         assert.equal(await cancelOne(harness.store, held.job.id, 'stop it'), 'requested')
       const heard = [{ token: second.token, position: second.position }]
-      const { cancelled } = await harness.store.heartbeat({ worker, strangers: [], heard })
+      const { cancelled } = await harness.store.heartbeat({ worker, undelivered: [], heard })
       const left = [{ token: first.token, position: first.position, reason: 'stop it' }]
       assert.deepEqual(cancelled, left, 'by the heartbeat that tells it, too')
       assert.deepEqual(await noticesFor(harness, worker), left)
@@ -101,11 +101,11 @@ export const cancelTopic: Topic = {
       const [other, uncancelled] = [await harness.worker(), await harness.running({ queue: 'other' })]
       await cancelOne(harness.store, held.job.id, null)
       const { token, position } = held
-      await harness.store.heartbeat({ worker: other, strangers: [], heard: [{ token, position }] })
+      await harness.store.heartbeat({ worker: other, undelivered: [], heard: [{ token, position }] })
       for (const nothing of [{ token, position: position + 1 }, uncancelled]) {
         const heard = [{ token: nothing.token, position: nothing.position }]
-        await harness.store.heartbeat({ worker: held.worker, strangers: [], heard })
-        await harness.store.heartbeat({ worker: uncancelled.worker, strangers: [], heard })
+        await harness.store.heartbeat({ worker: held.worker, undelivered: [], heard })
+        await harness.store.heartbeat({ worker: uncancelled.worker, undelivered: [], heard })
       }
       assert.equal((await noticesFor(harness, held.worker)).length, 1)
       assert.equal(await cancelOne(harness.store, uncancelled.job.id, null), 'requested')
@@ -116,7 +116,7 @@ export const cancelTopic: Topic = {
       const { id } = held.job
       const heard = [{ token: held.token, position: held.position }]
       await cancelOne(harness.store, id, 'stop it')
-      await harness.store.heartbeat({ worker: held.worker, strangers: [], heard })
+      await harness.store.heartbeat({ worker: held.worker, undelivered: [], heard })
       await harness.settled(held, DEAD)
       await changeJobs(harness.store, { ids: [id] }, { type: 'replay' }, 10, null)
       const again = await harness.claimOne(await harness.worker())
@@ -158,10 +158,10 @@ export const cancelTopic: Topic = {
       )
       assert.equal((await harness.inState(held.job.id, 'cancelled')).reason, 'stop it')
     },
-    'a job to be cancelled in a lease that is released as a stranger is cancelled': async (harness) => {
+    'a job to be cancelled in a lease that is released as undelivered is cancelled': async (harness) => {
       const held = await harness.running()
       await cancelOne(harness.store, held.job.id, 'stop it')
-      await harness.store.heartbeat({ worker: held.worker, strangers: [held.token] })
+      await harness.store.heartbeat({ worker: held.worker, undelivered: [held.token] })
       assert.equal((await harness.inState(held.job.id, 'cancelled')).reason, 'stop it')
     },
     ...each(

@@ -115,7 +115,7 @@ export const changeTopic: Topic = {
       assert.deepEqual(await change(harness, {}, CANCEL), { changed: 3, skipped: 1 })
       assert.equal((await harness.inState(waiting.id, 'cancelled')).reason, 'spring cleaning')
       await harness.inState(scheduled.id, 'cancelled')
-      const { cancelled } = await harness.store.heartbeat({ worker: held.worker, strangers: [] })
+      const { cancelled } = await harness.store.heartbeat({ worker: held.worker, undelivered: [] })
       assert.deepEqual(cancelled, [{ token: held.token, position: 0, reason: 'spring cleaning' }])
       assert.deepEqual(await harness.record(completed.id), completed)
     },

@@ -14,7 +14,7 @@ function everyCall(store: Store): Readonly<Record<string, () => Promise<unknown>
     register: () => store.register(worker, 1_000),
     retire: () => store.retire(worker),
     cycle: () => store.cycle({ worker, settle: [], claim: { queue: QUEUE, limit: 1, suspects: false } }),
-    heartbeat: () => store.heartbeat({ worker, strangers: [] }),
+    heartbeat: () => store.heartbeat({ worker, undelivered: [] }),
     subscribe: () => store.subscribe(() => undefined),
     promote: () => upkeep.promote(1),
     rescue: () => upkeep.rescue(1),

@@ -19,9 +19,9 @@ const MOST_OF_LEASE_MS = LEASE_MS - 10 * SECOND_MS
 async function tokensOf(
   harness: Harness,
   worker: WorkerId,
-  strangers: readonly Token[] = [],
+  undelivered: readonly Token[] = [],
 ): Promise<Token[]> {
-  const answer = await harness.store.heartbeat({ worker, strangers })
+  const answer = await harness.store.heartbeat({ worker, undelivered })
   assert.equal(answer.alive, true, 'the worker is alive')
   return [...answer.tokens]
 }
@@ -59,7 +59,7 @@ export const leasesTopic: Topic = {
     },
     'a claim does not renew its worker, not even the first from a queue': async (harness) => {
       const worker = await harness.worker()
-      await harness.store.heartbeat({ worker, strangers: [], nth: 1, atOnce: 5 })
+      await harness.store.heartbeat({ worker, undelivered: [], nth: 1, atOnce: 5 })
       await harness.advance(MOST_OF_LEASE_MS)
       const { id } = await harness.put()
       assert.deepEqual(await harness.claimIds(worker), [id])
@@ -81,7 +81,7 @@ export const leasesTopic: Topic = {
     ) => {
       const held = await harness.running()
       await harness.lose(held.worker)
-      const { alive, tokens } = await harness.store.heartbeat({ worker: held.worker, strangers: [] })
+      const { alive, tokens } = await harness.store.heartbeat({ worker: held.worker, undelivered: [] })
       assert.deepEqual({ alive, tokens }, { alive: false, tokens: [] })
       const waiting = await harness.put()
       assert.deepEqual(await harness.cycle(held.worker, [], {}), { alive: false, settled: [], leases: [] })
@@ -95,14 +95,14 @@ export const leasesTopic: Topic = {
       const worker = await harness.worker()
       await harness.lose(worker)
       for (let beat = 0; beat < 2; beat++) {
-        assert.equal((await harness.store.heartbeat({ worker, strangers: [] })).alive, false)
+        assert.equal((await harness.store.heartbeat({ worker, undelivered: [] })).alive, false)
       }
     },
     'a worker that nobody registered, or that retired, is not alive': async (harness) => {
       const worker = await harness.worker()
       await harness.store.retire(worker)
       for (const gone of [newWorkerId(), worker]) {
-        assert.equal((await harness.store.heartbeat({ worker: gone, strangers: [] })).alive, false)
+        assert.equal((await harness.store.heartbeat({ worker: gone, undelivered: [] })).alive, false)
       }
     },
     'registering again changes nothing about what the worker holds': async (harness) => {
@@ -117,27 +117,26 @@ export const leasesTopic: Topic = {
       await harness.store.retire(worker)
       await harness.store.retire(newWorkerId())
     },
-    'a stranger is released: claimable at once, its attempt handed back, its token worth nothing': async (
-      harness,
-    ) => {
-      const jobs = newJobs(2)
-      await harness.enqueue(jobs)
-      const worker = await harness.worker()
-      const [first, second] = await harness.claimAll(worker)
-      assert.ok(first !== undefined && second !== undefined)
-      assert.deepEqual(await tokensOf(harness, worker, [first.token]), [])
-      assert.equal((await harness.inState(first.job.id, 'ready')).attempt, 0)
-      assert.equal(await harness.settle(first, COMPLETED), 'lost', 'before it is claimed again')
-      const again = await harness.claimAll(worker)
-      assert.deepEqual(
-        again.map(({ job }) => [job.id, job.attempt, job.crashes]),
-        jobs.map(({ id }) => [id, 1, 0]),
-        'both are claimed again, in their old order and without a mark',
-      )
-      assert.equal(await harness.settle(second, COMPLETED), 'lost', 'after it is claimed again')
-      assert.ok(again.every(({ token }) => token > first.token))
-    },
-    'only what is open in a stranger is released': async (harness) => {
+    'an undelivered lease is released: claimable at once, its attempt handed back, its token worth nothing':
+      async (harness) => {
+        const jobs = newJobs(2)
+        await harness.enqueue(jobs)
+        const worker = await harness.worker()
+        const [first, second] = await harness.claimAll(worker)
+        assert.ok(first !== undefined && second !== undefined)
+        assert.deepEqual(await tokensOf(harness, worker, [first.token]), [])
+        assert.equal((await harness.inState(first.job.id, 'ready')).attempt, 0)
+        assert.equal(await harness.settle(first, COMPLETED), 'lost', 'before it is claimed again')
+        const again = await harness.claimAll(worker)
+        assert.deepEqual(
+          again.map(({ job }) => [job.id, job.attempt, job.crashes]),
+          jobs.map(({ id }) => [id, 1, 0]),
+          'both are claimed again, in their old order and without a mark',
+        )
+        assert.equal(await harness.settle(second, COMPLETED), 'lost', 'after it is claimed again')
+        assert.ok(again.every(({ token }) => token > first.token))
+      },
+    'only what is open in an undelivered lease is released': async (harness) => {
       await harness.enqueue(newJobs(3))
       const worker = await harness.worker()
       const [first, second, third] = await harness.claimAll(worker)
@@ -149,14 +148,14 @@ export const leasesTopic: Topic = {
       assert.deepEqual(await harness.record(third.job.id), retried)
       await harness.inState(second.job.id, 'ready')
     },
-    'a worker cannot release leases of another, and unknown strangers are ignored': async (harness) => {
+    'a worker cannot release leases of another, and unknown leases are ignored': async (harness) => {
       const held = await harness.running()
       const other = await harness.worker()
       assert.deepEqual(await tokensOf(harness, other, [held.token, UNKNOWN_TOKEN]), [])
       assert.deepEqual(await tokensOf(harness, held.worker), [held.token])
       assert.equal(await harness.settle(held, COMPLETED), 'written')
     },
-    'naming one stranger leaves the other leases alone': async (harness) => {
+    'naming one undelivered lease leaves the other leases alone': async (harness) => {
       await harness.enqueue(newJobs(2))
       const worker = await harness.worker()
       const lost = await harness.claimOne(worker)

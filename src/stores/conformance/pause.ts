@@ -44,7 +44,7 @@ export const pauseTopic: Topic = {
     'a heartbeat tells a worker which queues are paused': async (harness) => {
       const held = await harness.running()
       const paused = async (): Promise<readonly string[]> =>
-        (await harness.store.heartbeat({ worker: held.worker, strangers: [] })).paused
+        (await harness.store.heartbeat({ worker: held.worker, undelivered: [] })).paused
       assert.deepEqual(await paused(), [])
       await harness.store.admin.setPaused(QUEUE, true)
       assert.deepEqual(await paused(), [QUEUE])

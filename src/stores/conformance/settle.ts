@@ -240,14 +240,14 @@ export const settleTopic: Topic = {
       const answers = await Promise.all(twice.map((one) => harness.settle(one, COMPLETED)))
       assert.equal(answers.filter((answer) => answer === 'written').length, 50)
       assert.equal(answers.filter((answer) => answer === 'already').length, 50)
-      const { tokens } = await harness.store.heartbeat({ worker, strangers: [] })
+      const { tokens } = await harness.store.heartbeat({ worker, undelivered: [] })
       assert.deepEqual(tokens, [], 'the store saw that the lease is finished')
     },
     'a lease stands until its last position is settled': async (harness) => {
       const [first, second, third] = await threeHeld(harness)
       const { worker, token } = first
       const tokens = async (): Promise<unknown> =>
-        (await harness.store.heartbeat({ worker, strangers: [] })).tokens
+        (await harness.store.heartbeat({ worker, undelivered: [] })).tokens
       await harness.settled(second, COMPLETED)
       await harness.settled(first, RELEASE)
       assert.deepEqual(await tokens(), [token], 'with one position open')

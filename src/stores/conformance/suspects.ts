@@ -89,18 +89,18 @@ export const suspectsTopic: Topic = {
     },
     'a heartbeat raises or lowers the number': async (harness) => {
       const { worker, held } = await holding(harness, 1, 4)
-      await harness.store.heartbeat({ worker, strangers: [], atOnce: 3 })
-      await harness.store.heartbeat({ worker, strangers: [] })
+      await harness.store.heartbeat({ worker, undelivered: [], atOnce: 3 })
+      await harness.store.heartbeat({ worker, undelivered: [] })
       const answer = await harness.lose(worker)
       sameIds(toScheduled(answer), held.slice(0, 3).map(idOf), 'as it was told last')
       const other = await holding(harness, 4, 3)
-      await harness.store.heartbeat({ worker: other.worker, strangers: [], atOnce: 1 })
+      await harness.store.heartbeat({ worker: other.worker, undelivered: [], atOnce: 1 })
       assert.equal(toScheduled(await harness.lose(other.worker)).length, 1)
     },
     'a heartbeat that arrives after a later one leaves the number as it is': async (harness) => {
       const { worker, held } = await holding(harness, 1, 4)
       const beat = (nth: number, atOnce: number) =>
-        harness.store.heartbeat({ worker, strangers: [], nth, atOnce })
+        harness.store.heartbeat({ worker, undelivered: [], nth, atOnce })
       await beat(2, 4)
       await beat(3, 3)
       const late = await beat(1, 1)
@@ -117,7 +117,7 @@ export const suspectsTopic: Topic = {
     },
     'registering again leaves the number as it is': async (harness) => {
       const { worker, held } = await holding(harness, 1, 3)
-      await harness.store.heartbeat({ worker, strangers: [], atOnce: 2 })
+      await harness.store.heartbeat({ worker, undelivered: [], atOnce: 2 })
       await harness.store.register(worker, LEASE_MS, 1)
       sameIds(toScheduled(await harness.lose(worker)), held.slice(0, 2).map(idOf), 'as the heartbeat said')
     },

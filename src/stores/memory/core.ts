@@ -22,7 +22,7 @@ import {
 import { badFlush } from '../flush.ts'
 import { checkFlush } from '../write-check.ts'
 import { refuseTransaction } from '../no-transactions.ts'
-import { checkSettles } from '../settle-check.ts'
+import { checkSettles } from '../settles.ts'
 import { byRank, claimedJob, newEntry, remember, type Entry } from './entry.ts'
 import type { MemoryState } from './state.ts'
 
@@ -185,7 +185,7 @@ export function heartbeat(state: MemoryState, request: HeartbeatRequest): Heartb
     const entry = state.leases.openAt(request.worker, token, position)
     if (typeof entry === 'object' && entry.cancel !== null) entry.cancel = { ...entry.cancel, heard: true }
   }
-  for (const token of request.strangers) {
+  for (const token of request.undelivered) {
     const lease = state.leases.get(token)
     if (lease?.worker !== request.worker) continue
     for (const entry of state.leases.revoke(lease)) state.release(entry)

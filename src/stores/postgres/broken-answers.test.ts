@@ -20,7 +20,7 @@ const EMPTY: Executor = {
 
 const CALLS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   'a cycle': (store) => store.cycle({ worker: newWorkerId(), settle: [], claim: null }),
-  'a heartbeat': (store) => store.heartbeat({ worker: newWorkerId(), strangers: [] }),
+  'a heartbeat': (store) => store.heartbeat({ worker: newWorkerId(), undelivered: [] }),
   'a subscription': (store) => store.subscribe(() => undefined),
   'a list of schedules': (store) => store.schedules.list(),
   'a tick': (store) => store.schedules.fire('nightly', 1, null, newJob()),

@@ -13,8 +13,8 @@ export interface RetryParts {
 }
 
 /**
- * Repeats `work`, which has failed with this error, as long as it is worth it. Only for steps that are atomic, and errors
- * that say that nothing was done.
+ * Repeats `work`, which has failed with this error, as long as another try can help. Only for atomic steps, and for
+ * errors that say that nothing was done.
  */
 export async function retryAfter<T>(
   failure: unknown,
@@ -24,7 +24,7 @@ export async function retryAfter<T>(
 ): Promise<T> {
   let last = failure
   for (let tried = 1; tried < TRIES && isWorthIt(last); tried++) {
-    // Full jitter: those who met in a deadlock would meet again.
+    // Full jitter: without it, the sessions that met in a deadlock would meet again.
     await sleep(clock, jittered(nthPause(BACKOFF, tried), random.float(), 1))
     try {
       return await work()

@@ -3,6 +3,7 @@
  * enqueue or read the counts compact some as well, in the background.
  */
 import type { Clock } from '../../std/clock.ts'
+import type { Background } from './background.ts'
 import type { Executor } from './executor.ts'
 import { ScanCursor } from './scan-cursor.ts'
 import type { Statements } from './statements.ts'
@@ -19,12 +20,19 @@ export class Counts {
   readonly #executor: Executor
   readonly #statements: Statements
   readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #background: Background
   readonly #cursor: ScanCursor
   #flushes = 0
   #readMs = -Infinity
   #isBusy = false
 
-  constructor(executor: Executor, statements: Statements, clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(
+    executor: Executor,
+    statements: Statements,
+    clock: Pick<Clock, 'monotonicMs'>,
+    background: Background,
+  ) {
+    this.#background = background
     this.#executor = executor
     this.#statements = statements
     this.#clock = clock
@@ -68,7 +76,7 @@ export class Counts {
     this.#isBusy = true
     work()
       // The counts are exact without this, and the next call tries again.
-      .catch(() => undefined)
+      .catch((error: unknown) => this.#background.failed('compact the job counts', error))
       .finally(() => (this.#isBusy = false))
   }
 }

@@ -12,6 +12,7 @@ import {
   type Report,
   type SettleRequest,
 } from '../store.ts'
+import type { Background } from './background.ts'
 import type { Queryable, SqlValue } from './executor.ts'
 import { SUSPECTS_LANE, type Found, type Lanes, type Look } from './lanes.ts'
 import { intArray } from './literals.ts'
@@ -25,6 +26,7 @@ export interface CycleParts {
   readonly statements: Statements
   readonly lanes: Lanes
   readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly background: Background
   /** Whether there is a subscriber to wake-ups. Otherwise nothing announces jobs below the last claimed rank. */
   readonly isSubscribed: () => boolean
 }

@@ -16,13 +16,16 @@ export async function enqueue(
   db: Queryable,
   statements: Statements,
   flush: Flush,
+  withinMs?: number,
 ): Promise<readonly EnqueueAnswer[]> {
   const { statement, values } = packFlush(statements, flush)
-  const [row] = await db.query<{ answers: Answers | null }>(statement, values).catch((error: unknown) => {
-    throw sqlState(error) === UNIQUE_VIOLATION
-      ? badFlush('postgres', 'a new job with an id that exists already')
-      : error
-  })
+  const [row] = await db
+    .query<{ answers: Answers | null }>(statement, values, withinMs)
+    .catch((error: unknown) => {
+      throw sqlState(error) === UNIQUE_VIOLATION
+        ? badFlush('postgres', 'a new job with an id that exists already')
+        : error
+    })
   return readAnswers(flush, row?.answers ?? null)
 }
 

@@ -25,11 +25,11 @@ export interface WindowLook extends Pick<Look, 'lanes' | 'from' | 'to'> {
   readonly window: Window
 }
 
-/** What such a look saw. */
+/** What such a scan found. */
 export interface Overlooked {
   /** The lowest rank of each range of the look; null if no job is there. */
   readonly ranks: readonly (number | null)[]
-  /** How long the server took. */
+  /** Time that the server took. */
   readonly tookMs: number
   /** How many workers are registered with the store. */
   readonly workers: number
@@ -38,8 +38,8 @@ export interface Overlooked {
 /** What a claim answered to a look. */
 export interface Found {
   /**
-   * `all`: it took everything that it could lock there. `some`: more may be left. `closed`: it did not look, because the
-   * queue is paused or the worker is gone.
+   * `all`: it took everything that it could lock there. `some`: more may be left. `closed`: it did not look, because
+   * the queue is paused or the worker is gone.
    */
   readonly extent: 'all' | 'some' | 'closed'
   /** The last job that it took from each lane, in order of rank; without suspects. */
@@ -53,7 +53,7 @@ const ALL_LANES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] as const
  * transaction takes longer, and then its wake-up announces it.
  */
 const IN_FLIGHT_MS = 1_000
-/** More than that many answers are never awaited at once. */
+/** No more answers than this are awaited at once. */
 const MOST_HINTS = 32
 
 interface Lane {
@@ -96,7 +96,7 @@ export class Lanes {
     const ranges: Range[] = []
     for (const [lane, { mark }] of lanes) ranges.push([lane, mark, HIGHEST])
     if (sweep) ranges.push(...rangesOf(lanes, EVERYTHING))
-    // There are never many of them, so they are looked for from the start.
+    // There are never many suspects, so they are searched for from the lowest rank.
     if (suspects) ranges.push([SUSPECTS_LANE, LOWEST, HIGHEST])
     return { ...columns(ranges), sweep, number: ++this.#looks }
   }
@@ -108,7 +108,7 @@ export class Lanes {
     return window === null ? null : { ...columns([...rangesOf(lanes, window)]), window }
   }
 
-  /** What was found there is within the next claim. */
+  /** The next claim includes the jobs found there. */
   swept(queue: string, { lanes: names, to, window }: WindowLook, { ranks, ...cost }: Overlooked): void {
     const { lanes, pace } = this.#of(queue)
     for (const [at, name] of names.entries()) {
@@ -121,11 +121,12 @@ export class Lanes {
     pace.swept(spanOf(lanes), window, { ...cost, nowMs: this.#clock.monotonicMs() })
   }
 
-  windowFailed(queue: string, tookMs: number): void {
-    this.#of(queue).pace.windowFailed(tookMs, this.#clock.monotonicMs())
+  /** `isLasting`: another try soon will fail as well. */
+  windowFailed(queue: string, tookMs: number, isLasting: boolean): void {
+    this.#of(queue).pace.windowFailed(tookMs, this.#clock.monotonicMs(), isLasting)
   }
 
-  /** The store's time of an answer that has just arrived. */
+  /** An answer that has just arrived carries this time of the store. */
   sawTime(storeMs: number): void {
     this.#storeAheadMs = storeMs - this.#clock.monotonicMs()
   }
@@ -151,7 +152,10 @@ export class Lanes {
     pace.claimed(span, look, { tookMs, nowMs: this.#clock.monotonicMs(), sure })
   }
 
-  /** The call failed. If it had taken something, that is back, and the answers of other looks may have moved the marks past it. */
+  /**
+   * The call failed. If it had taken something, that is back, and the answers of other looks may have moved the marks
+   * past it.
+   */
   failed(queue: string, look: Look, tookMs: number): void {
     const { lanes, pace } = this.#of(queue)
     for (const [at, lane] of look.lanes.entries()) {
@@ -250,8 +254,8 @@ function moveMark(lane: Lane, mark: number, look: Look): void {
 }
 
 /**
- * A claim that was filled below what it was to look at has not seen the rest. Ranks of all lanes compare, so what is left
- * ranks behind the last job that was taken.
+ * A claim that was filled below what it was to look at has not seen the rest. Ranks of all lanes compare, so what is
+ * left ranks behind the last job that was taken.
  */
 function lowerTo(lanes: ReadonlyMap<number, Lane>, look: Look, rank: number): void {
   for (const [at, name] of look.lanes.entries()) {
@@ -262,7 +266,10 @@ function lowerTo(lanes: ReadonlyMap<number, Lane>, look: Look, rank: number): vo
   }
 }
 
-/** What to sweep below the marks: the window of each lane, and with the last one all of the lanes of which too little is known. */
+/**
+ * What to sweep below the marks: the window of each lane, and with the last one all of the lanes of which too little is
+ * known.
+ */
 function* rangesOf(lanes: ReadonlyMap<number, Lane>, window: Window): Iterable<Range> {
   for (const lane of ALL_LANES) {
     const { mark = HIGHEST, headStartMs, sweptTo = LOWEST } = lanes.get(lane) ?? {}

@@ -1,9 +1,9 @@
 /**
- * Lists as PostgreSQL array literals: `{"a","b\"c",NULL}`. One text a list is what both drivers pass through untouched;
- * their own array serialisers differ in what they quote, and cost several times as much.
+ * Lists as PostgreSQL array literals: `{"a","b\"c",NULL}`. Every driver passes one text per list through untouched;
+ * the drivers' own array serialisers differ in what they quote, and cost several times as much.
  */
 
-/** Anything below the space. JSON writes those as \n or \u0007, which an array literal would read as n and u0007. */
+/** Characters below the space. JSON writes them as \n or \u0007, which an array literal would read as n and u0007. */
 const CONTROL = /[^\u0020-\uFFFF]/
 const NEEDS_ESCAPE = /["\\]/g
 
@@ -21,7 +21,7 @@ function quotesLikeJson(value: string | null): boolean {
   return value === null || (!CONTROL.test(value) && value.isWellFormed())
 }
 
-/** Quoted, too: a text that is no uuid is refused by the server, and cannot pass for two of them. */
+/** Quoted as well, so that the server refuses a text that is not a UUID, and cannot read it as two of them. */
 export function uuidArray(values: readonly (string | null)[]): string {
   return textArray(values)
 }

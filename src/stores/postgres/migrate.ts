@@ -30,14 +30,14 @@ export async function migrate(executor: Executor, names: Names, options: Migrate
 
 async function bringUpToDate(executor: Executor, names: Names, options: MigrateOptions): Promise<void> {
   const { apply } = options
-  // Without the lock: nearly always there is nothing to do, and a starting fleet need not queue up.
+  // Checked without the lock first: there is nearly always nothing to do, and a starting fleet need not queue up.
   const installed = await installedSchema(executor, names)
   if (installed !== null && installed.version > SCHEMA_VERSION) {
     if (installed.oldest_program > SCHEMA_VERSION) throw tooNew(names, installed)
     return
   }
   if (installed?.version === SCHEMA_VERSION && (!apply || installed.digest === routinesDigest())) return
-  // It alters tables while others work on them, and is the one that is undone if they meet in a deadlock.
+  // It alters tables while other sessions use them, and in a deadlock it is the one that is rolled back.
   const install = (): Promise<void> => executor.script(schemaScript(names))
   if (apply) await install().catch((error: unknown) => retryAfter(error, options, isInTheWay, install))
   else if (installed === null || installed.version < OLDEST_SCHEMA) throw notMigrated(names, installed)
@@ -61,7 +61,7 @@ function taken({ schema, prefix }: Names, explained: unknown): HoldfastError | u
   })
 }
 
-/** By a look into the catalogue: to_regclass would answer from what the session remembers. */
+/** Reads the catalogue, because to_regclass would answer from the session's cache. */
 const LOOK: Statement = {
   name: 'hf_schema_look',
   text: `select exists (

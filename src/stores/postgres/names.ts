@@ -31,7 +31,7 @@ export function namesOf({ schema = 'holdfast', prefix = '' }: Read<typeof NAMES_
 }
 
 function name(form: RegExp, length: number): Reader<string> {
-  const hint = `Use letters, digits and underscores, not a digit first, ${length} characters at most.`
+  const hint = `Use at most ${length} letters, digits and underscores, and begin with a letter or an underscore.`
   return (value, path) => {
     if (typeof value === 'string' && form.test(value)) return value
     throw refused(path, value, "the beginning of a table's name", hint)

@@ -1,9 +1,10 @@
 /**
- * Scans for ready jobs that no wake-up announced, separately from the claims: under an old transaction such a look
+ * Scans for ready jobs that no wake-up announced, separately from the claims: under an old transaction such a scan
  * reads many deleted rows, and a claim that did it would hold up all jobs behind it.
  */
 import type { Clock } from '../../std/clock.ts'
 import { brokenAnswer } from '../broken-answer.ts'
+import type { Background } from './background.ts'
 import type { Queryable } from './executor.ts'
 import type { Lanes, Overlooked, WindowLook } from './lanes.ts'
 import { intArray } from './literals.ts'
@@ -14,11 +15,12 @@ export interface SweepParts {
   readonly statements: Statements
   readonly lanes: Lanes
   readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly background: Background
 }
 
-/** Not awaited by claims: the next one includes what it finds. Never rejects. */
+/** Claims do not await it; the next one includes what it finds. Never rejects. */
 export async function sweepBeside(
-  { db, statements, lanes, clock }: SweepParts,
+  { db, statements, lanes, clock, background }: SweepParts,
   queue: string,
   look: WindowLook,
 ): Promise<void> {
@@ -28,8 +30,9 @@ export async function sweepBeside(
     const [row] = await db.query<Overlooked>(statements.overlooked, [queue, ...ranges])
     if (row === undefined) throw brokenAnswer('postgres', 'the function overlooked returned no row')
     lanes.swept(queue, look, row)
-  } catch {
-    // The store may be away or closed; claims say so. The same window is looked at again later.
-    lanes.windowFailed(queue, clock.monotonicMs() - sentMs)
+  } catch (error) {
+    // The same window is swept again later.
+    const isLasting = background.failed('look for jobs that no wake-up announced', error)
+    lanes.windowFailed(queue, clock.monotonicMs() - sentMs, isLasting)
   }
 }

@@ -38,7 +38,7 @@ export interface PostgresStoreOptions extends NamesOptions {
   readonly prepare?: boolean | 'auto'
   /** Whether missing migrations are applied at the start; false for those who run the SQL themselves. @default true */
   readonly migrate?: boolean
-  /** Told in one line what does not work as well as it could. @default a warning of the process */
+  /** Called with one line about anything that does not work as well as it could. @default a process warning */
   readonly onNotice?: (line: string) => void
 }
 
@@ -63,6 +63,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     migrate,
     clock: systemClock,
     random: systemRandom,
+    onNotice,
   })
   return {
     ...store,

@@ -20,11 +20,11 @@ interface CrashedRow {
   readonly claimed_at: number
   /** The time of the rescue. */
   readonly taken_at: number
-  /** How many of the worker's open jobs can have been running; null: all of them. */
+  /** Number of the worker's open jobs that can have been running; null: all of them. */
   readonly at_once: number | null
 }
 
-/** What becomes of the open positions of one lease, in order, as holdfast.settle_crashed takes it. */
+/** Outcomes of the open positions of one lease, in order, as holdfast.settle_crashed takes them. */
 interface CrashedLease {
   readonly token: Token
   readonly kinds: string[]

@@ -1,5 +1,5 @@
 /**
- * What a value of a result becomes, the same for both drivers whatever a user set in the driver's global tables:
+ * How values of results are parsed, the same for each driver, whatever a user has set in the driver's global tables:
  * numbers, booleans, parsed JSON, lists of those, and text for everything else.
  */
 

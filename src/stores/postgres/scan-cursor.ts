@@ -1,7 +1,7 @@
 /**
- * Where a scan that deletes what it finds continues. Under an old open transaction, deleted rows stay at the start, and a
- * scan from there reads all of them again. So scans start where the last one ended; a scan from the start, which finds what
- * was added behind the cursor, is made only as often as costs a twentieth of the time.
+ * Where a scan that deletes what it finds continues. Under an old open transaction, deleted rows stay at the start, and
+ * a scan from there reads all of them again. So scans start where the last one ended. A scan from the start finds what
+ * was added behind the cursor; such scans take at most a twentieth of the time.
  */
 import type { Clock } from '../../std/clock.ts'
 

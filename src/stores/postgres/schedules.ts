@@ -6,7 +6,7 @@ import { keyedJob } from './enqueue.ts'
 import type { Executor } from './executor.ts'
 import type { Statements } from './statements.ts'
 
-/** One row without a schedule if there is none. */
+/** If there are no schedules, one row without one. */
 interface ScheduleRow {
   readonly now: number
   readonly id: string | null

@@ -41,7 +41,7 @@ function readMigrations(): Migration[] {
   }))
 }
 
-/** Changes the text of a file before it is installed: for tests that plant bugs. */
+/** Changes the text of a file before it is installed, for tests that plant bugs. */
 export type EditSql = (file: string, text: string) => string
 
 /** The text of every function, type and view, in the order in which they can be created. */
@@ -62,7 +62,7 @@ export function schemaScript(names: Names, edit?: EditSql): string {
   const parts = [
     'begin;',
     `select pg_advisory_xact_lock(${lockKey(names)});`,
-    // All other calls wait behind a lock that waits for an old transaction. So give up, and let them pass.
+    // While this lock waits for an old transaction, all other calls wait behind it. So give up and let them pass.
     "set local lock_timeout = '2s';",
     'set local check_function_bodies = off;',
     createSchema(names),
@@ -85,8 +85,8 @@ const HEADER =
 
 /**
  * Each function, type and view by its kind and exact name, a function with the types of its parameters, so that nothing
- * else is ever taken for ours. With a digest of what cannot be replaced in place: of a function all but its body, of the
- * others everything.
+ * else is mistaken for ours. With a digest of the part that cannot be replaced in place: all but the body of a
+ * function, and the whole text of the others.
  */
 function headers(routines: string, names: Names): Record<string, string> {
   const found = [...routines.matchAll(HEADER)]
@@ -118,12 +118,14 @@ function replacing(routines: string): string {
     })
 }
 
-/** Tells two texts of the functions apart that have the same version: only while a version is being developed. */
+/**
+ * Distinguishes two texts of the functions with the same version, which occur only while a version is being developed.
+ */
 export function routinesDigest(): string {
   return digest(readRoutines())
 }
 
-/** For the lock under which one process installs the schema while the others wait. */
+/** Key of the lock under which one process installs the schema while the others wait. */
 function lockKey({ schema, prefix }: Names): string {
   return `hashtextextended('job schema ${schema}.${prefix}', 0)`
 }
@@ -139,7 +141,7 @@ const INFO_TABLE = `create table if not exists holdfast.schema_info (
 insert into holdfast.schema_info as info (version, oldest_program, digest, headers) values (0, 0, '', '{}')
 on conflict (one) do nothing;`
 
-/** Looks first: CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it is there. */
+/** Check first: CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if this one exists. */
 function createSchema({ schema }: Names): string {
   return `do $schema$
 begin

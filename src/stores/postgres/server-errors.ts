@@ -1,14 +1,14 @@
 /** What an error of the server means for us, by its SQLSTATE. */
 import { HoldfastError, type ErrorCode } from '../../errors.ts'
 
-/** The five characters of the server; undefined where the error is not the server's (sockets have codes, too: EPIPE). */
+/** The server's five-character code; undefined if the error is not the server's (sockets have codes as well: EPIPE). */
 export function sqlState(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error && 'severity' in error))
     return undefined
   return typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Deadlocks and serialization failures: nothing was written, and the next try may well get through. */
+/** Deadlocks and serialization failures: nothing was written, and the next try may well succeed. */
 export function isConflict(error: unknown): boolean {
   const state = sqlState(error)
   return state === '40P01' || state === '40001'
@@ -30,9 +30,10 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * Whether an upgrade may have replaced functions, types or views in the middle of a call, which then finds no function with
- * these parameters, or two versions of a type: class 42 (except missing rights and names of prepared statements), or a look
- * at what was just dropped. Only for statements of ours: nothing was written, and the next try meets the new set alone.
+ * Whether an upgrade may have replaced functions, types or views in the middle of a call, which then finds no function
+ * with these parameters, or two versions of a type: class 42 (except missing rights and names of prepared statements),
+ * or a look at what was just dropped. Only for statements of ours: nothing was written, and the next try meets the new
+ * set alone.
  */
 export function isReplaced(error: unknown): boolean {
   const state = sqlState(error)
@@ -48,9 +49,9 @@ export function isLostStatement(error: unknown): boolean {
 }
 
 /**
- * Whether the connection is of no further use: every error that is not the server's, what the server says while it hangs up
- * (57P… shutdown, crash, starting, idle; 25P03 and 25P04 timeouts; 08… protocol), and 25006: a server that has
- * become read-only is a demoted primary, so the next connection should look for the new one.
+ * Whether the connection can no longer be used: every error that is not the server's, what the server says when it
+ * disconnects (57P… shutdown, crash, starting, idle; 25P03 and 25P04 timeouts; 08… protocol), and 25006: a server that
+ * has become read-only is a demoted primary, so the next connection should look for the new one.
  */
 export function endsConnection(error: unknown): boolean {
   const state = sqlState(error)
@@ -64,7 +65,7 @@ interface Meaning {
   readonly hint?: string
 }
 
-/** Errors that another try cannot help, and full disks. Whatever is not listed is taken for an outage and tried again. */
+/** Permanent errors, and full disks. Every other error counts as an outage and is tried again. */
 const MEANINGS: readonly Meaning[] = [
   // Authentication, roles that may not log in, and missing rights.
   { states: /^(28...|42501)$/, code: 'HF_STORE_DENIED', what: 'The database denied access' },
@@ -75,8 +76,8 @@ const MEANINGS: readonly Meaning[] = [
     what: 'Tables or functions of the store are missing',
     hint: 'The schema was dropped or renamed: restore it, or restart with migrations to create it again.',
   },
-  // P0001: a check in a function of the store. 42: a statement that does not fit the schema, after the executor has repeated
-  // it in case of an upgrade. Not 42P05, a prepared statement that is there already.
+  // P0001: a check in a function of the store. 42: a statement that does not match the schema, after the executor has
+  // repeated it in case of an upgrade. Not 42P05, a prepared statement that is there already.
   {
     states: /^(P0001|42(?!P05)...)$/,
     code: 'HF_STORE_CONTRACT',
@@ -100,8 +101,8 @@ const MEANINGS: readonly Meaning[] = [
 ]
 
 /**
- * Convert an error of the server to a HoldfastError if it is permanent or says that the server is full. Other errors come
- * out as they are: the caller takes them for an outage and tries again.
+ * Convert an error of the server to a HoldfastError if it is permanent or says that the server is full. Other errors
+ * come out as they are: the caller takes them for an outage and tries again.
  */
 export function explain(error: unknown): unknown {
   const state = sqlState(error) ?? (isMissingPassword(error) ? '28P01' : undefined)
@@ -114,7 +115,7 @@ export function explain(error: unknown): unknown {
   })
 }
 
-/** The driver itself gives up if the server asks for a password and there is none. */
+/** The driver throws this itself if the server asks for a password and none was given. */
 function isMissingPassword(error: unknown): boolean {
   return error instanceof Error && /^SASL: .*password must be/.test(error.message)
 }

@@ -1,14 +1,15 @@
-/** Settles on their way to the database: lease by lease and position by position, as holdfast.settle takes them. */
+/** Settles as holdfast.settle takes them: lease by lease and position by position. */
 import type { Token } from '../../job/ids.ts'
 import type { Settlement } from '../../job/settlement.ts'
-import { byLease } from '../by-lease.ts'
-import { checkSettles, isForgotten, unknownSettlement } from '../settle-check.ts'
+import { byLease, checkSettles, isForgotten, unknownSettlement } from '../settles.ts'
 import type { SettleAnswer, SettleRequest } from '../store.ts'
 import type { SqlValue } from './executor.ts'
 import { boolArray, intArray, textArray } from './literals.ts'
 import { packRecord } from './packed-jobs.ts'
 
-/** The leases that are still this worker's, with the positions settled before ('1') if the call asked for any of those. */
+/**
+ * The leases that are still this worker's, with the positions settled before ('1') if the call asked for any of those.
+ */
 export type Held = ReadonlyMap<Token, string | null>
 
 export const NO_SETTLES: readonly SqlValue[] = [null, null, null, null, null, null, null, null, null]

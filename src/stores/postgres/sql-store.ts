@@ -5,8 +5,10 @@
 import type { Clock } from '../../std/clock.ts'
 import type { Random } from '../../std/random.ts'
 import { brokenAnswer } from '../broken-answer.ts'
+import { warnOfNotice } from '../on-notice.ts'
 import type { HeartbeatAnswer, Store } from '../store.ts'
 import { sqlAdmin } from './admin.ts'
+import { Background } from './background.ts'
 import { Counts } from './counts.ts'
 import { cycle } from './cycle.ts'
 import { enqueue } from './enqueue.ts'
@@ -30,8 +32,10 @@ export interface SqlStoreParts {
   readonly migrate: boolean
   readonly clock: Clock
   readonly random: Random
-  /** Where claims begin to look. @default from the marks, with a sweep now and then */
+  /** Where claims begin to read. @default at the marks, with regular sweeps */
   readonly lanes?: Lanes
+  /** Called with failures that no caller receives. @default a process warning */
+  readonly onNotice?: (line: string) => void
 }
 
 interface HeartbeatRow {
@@ -42,13 +46,15 @@ interface HeartbeatRow {
 }
 
 export function sqlStore(parts: SqlStoreParts): Store {
-  const { executor, names, clock, random } = parts
+  const { executor, names, clock, random, onNotice = warnOfNotice } = parts
   const statements = statementsFor(names)
   const lanes = parts.lanes ?? new Lanes(clock)
-  const counts = new Counts(executor, statements, clock)
+  const background = new Background(clock, onNotice)
+  const counts = new Counts(executor, statements, clock, background)
   const admin = sqlAdmin(executor, statements)
   const wakeUps = new WakeUps(executor, statements, lanes)
-  const cycleParts = { db: executor, statements, lanes, clock, isSubscribed: () => wakeUps.isSubscribed }
+  const isSubscribed = (): boolean => wakeUps.isSubscribed
+  const cycleParts = { db: executor, statements, lanes, clock, background, isSubscribed }
   return {
     kind: 'postgres',
     async open() {
@@ -56,10 +62,12 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await migrate(executor, names, { apply: parts.migrate, clock, random })
     },
     close: () => executor.close(),
-    enqueue: (flush) => {
+    enqueue: (flush, withinMs) => {
       counts.flushed()
       const { tx } = flush
-      return tx === undefined ? enqueue(executor, statements, flush) : enqueueIn(tx, statements, flush)
+      return tx === undefined
+        ? enqueue(executor, statements, flush, withinMs)
+        : enqueueIn(tx, statements, flush)
     },
     async register(worker, leaseMs, atOnce) {
       await executor.query(statements.register, [worker, Math.round(leaseMs), atOnce ?? null])
@@ -68,8 +76,8 @@ export function sqlStore(parts: SqlStoreParts): Store {
       await executor.query(statements.retire, [worker])
     },
     cycle: (request) => cycle(cycleParts, request),
-    async heartbeat({ worker, strangers, heard = [], atOnce = null, nth = null }) {
-      const released = strangers.length === 0 ? null : intArray(strangers)
+    async heartbeat({ worker, undelivered, heard = [], atOnce = null, nth = null }) {
+      const released = undelivered.length === 0 ? null : intArray(undelivered)
       const places = heard.map(({ token, position }) => [token, position])
       const values = [worker, released, places.length === 0 ? null : JSON.stringify(places), atOnce, nth]
       const [row] = await executor.query<HeartbeatRow>(statements.heartbeat, values)

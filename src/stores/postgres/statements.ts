@@ -3,8 +3,9 @@ import type { Statement } from './executor.ts'
 import { render, type Names } from './names.ts'
 
 /**
- * Lists come as text, so that no driver tries to be clever about them. The enqueues also run through the callers' own
- * libraries (see tx/): all their values are texts, each is used once and in order, and a `?` would be taken for one.
+ * Lists are passed as text, so that no driver converts them in its own way. The enqueues also run through the callers'
+ * own libraries (see tx/): all their values are texts, each is used once and in order, and a `?` would be taken for
+ * one.
  */
 const TEXTS = {
   enqueue: `select holdfast.enqueue($1::text::uuid, $2::text::uuid[], $3::text::text[], $4::text::text[],
@@ -18,7 +19,7 @@ const TEXTS = {
   cycle: `select holdfast.cycle($1::uuid, $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::bigint[],
     $6::text::integer[], $7::text::text[], $8::text::boolean[], $9::text::text[], $10::boolean, $11::text, $12::integer,
     $13::text::smallint[], $14::text::bigint[], $15::text::bigint[]) as answer`,
-  /** Apart, so that the many cycles without reports have no parameter for them. */
+  /** A separate statement, so that the many cycles without reports have no parameter for them. */
   cycleWithReports: `select holdfast.cycle_with_reports($16::text::json, $17::integer, $1::uuid, $2::text::bigint[],
     $3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::integer[], $7::text::text[], $8::text::boolean[],
     $9::text::text[], $10::boolean, $11::text, $12::integer, $13::text::smallint[], $14::text::bigint[],
@@ -76,8 +77,8 @@ const TEXTS = {
 export type Statements = Readonly<Record<keyof typeof TEXTS, Statement>>
 
 /**
- * What a worker cannot do without takes milliseconds, and is given up soon: a connection whose other end is silent would
- * otherwise be in the way for long after the server is back.
+ * The calls that a worker depends on take milliseconds, so they are given up soon: a silent connection would
+ * otherwise hold them up long after the server is back.
  */
 const URGENT: ReadonlySet<string> = new Set<keyof typeof TEXTS>([
   'register',

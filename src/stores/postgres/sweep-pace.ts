@@ -3,6 +3,7 @@
  * below the marks along with its own look. If a sweep costs more than that, because an old transaction keeps deleted
  * rows in the index, claims stop sweeping: separate scans go through the ranks window by window.
  */
+import { nextPause, type Backoff } from '../../std/backoff.ts'
 
 /** Ranks by time, without the head start. Null for the end: up to the marks. */
 export interface Window {
@@ -25,14 +26,16 @@ const AT_LATEST_WITHOUT_LANES_MS = 30_000
 /** If a sweep costs a claim more than this, windows take over. */
 const CLAIM_COST_MS = 10
 /**
- * A window may take a tenth of the time since the last one, within these bounds. One that takes longer is halved the next
- * time, one that takes less than a quarter of it is doubled.
+ * A window may take a tenth of the time since the last one, within these bounds. One that takes longer is halved the
+ * next time, one that takes less than a quarter of it is doubled.
  */
 const LEAST_WINDOW_COST_MS = 25
 const MOST_WINDOW_COST_MS = 100
 const SMALLEST_WINDOW_MS = 10
 /** A sweep that fails after this long was probably given up because it had too much to read. */
 const TOO_SLOW_MS = 500
+/** Between separate scans that fail because of a bug or a missing right. */
+const FAILURE_BACKOFF: Backoff = { firstMs: 1_000, longestMs: 60_000 }
 /** Windows divide at most this much time. What is older belongs to the first one. */
 const OLDEST_WINDOW_MS = 86_400_000
 
@@ -48,9 +51,9 @@ export class SweepPace {
   #nextMs = 0
   /** Wake-ups may have been lost before the look after this one: it sweeps everything. */
   #missedAt = -1
-  /** What a claim takes that does not sweep; undefined until there was one. */
+  /** Duration of a claim without a sweep; undefined until there was one. */
   #usualMs: number | undefined
-  /** A sweep took long, and it is not known yet what is usual: first look without one. */
+  /** A sweep took long, but the usual duration is unknown: claim once without a sweep first. */
   #mustCompare = false
   /** Infinity: claims sweep everything. */
   #windowMs = Infinity
@@ -59,6 +62,8 @@ export class SweepPace {
   #cleanUpTo = LOWEST
   #underWay = false
   #lastWindowMs = 0
+  /** The pause after the last failure that another try could not help; 0 if there was none. */
+  #failurePauseMs = 0
 
   /** Anything may have come in anywhere since this look. */
   missed(look: number): void {
@@ -86,7 +91,7 @@ export class SweepPace {
 
   #sweptAll(span: Span, look: number, tookMs: number, nowMs: number): void {
     const usualMs = this.#usualMs
-    // The way to the server and back is not the sweep's fault.
+    // The round trip to the server is not part of the sweep's cost.
     const costMs = Math.max(0, tookMs - (usualMs ?? 0))
     if (usualMs !== undefined) this.#usualMs = Math.min(usualMs, tookMs)
     else this.#mustCompare = tookMs > CLAIM_COST_MS
@@ -130,6 +135,7 @@ export class SweepPace {
   /** `tookMs` by the server's clock. `workers`: all of the fleet, which sweep a tenth of the time together. */
   swept(span: Span, window: Window, { tookMs, workers, nowMs }: Swept): void {
     this.#underWay = false
+    this.#failurePauseMs = 0
     const mostMs = Math.max((nowMs - this.#lastWindowMs) / COST_SHARE, LEAST_WINDOW_COST_MS)
     const budgetMs = Math.min(mostMs, MOST_WINDOW_COST_MS)
     if (tookMs > budgetMs) this.#windowMs = Math.max(this.#windowMs / 2, SMALLEST_WINDOW_MS)
@@ -145,9 +151,10 @@ export class SweepPace {
     if (this.#windowMs > this.#length(span)) this.#windowMs = Infinity
   }
 
-  windowFailed(tookMs: number, nowMs: number): void {
+  windowFailed(tookMs: number, nowMs: number, isLasting: boolean): void {
     this.#underWay = false
-    this.#nextMs = nowMs + Math.max(EVERY_MS, COST_SHARE * tookMs)
+    this.#failurePauseMs = isLasting ? nextPause(FAILURE_BACKOFF, this.#failurePauseMs) : 0
+    this.#nextMs = nowMs + Math.max(EVERY_MS, COST_SHARE * tookMs, this.#failurePauseMs)
     if (tookMs >= TOO_SLOW_MS) this.#windowMs = Math.max(this.#windowMs / 4, SMALLEST_WINDOW_MS)
   }
 

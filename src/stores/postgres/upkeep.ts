@@ -11,10 +11,10 @@ import type { Statements } from './statements.ts'
 
 /** Expired flushes, keys and notes that one statement deletes. */
 const EXPIRED_AT_ONCE = 10_000
-/** Statements that one prune spends on them. */
+/** Number of such statements in one prune. */
 const EXPIRED_STEPS = 5
 const TIDY_EVERY_MS = 1_000
-/** A prune begins no further drop after this long: a partition may have to be read first. */
+/** A prune starts no further drop after this long, because a partition may have to be read first. */
 const DROPS_MS = 5_000
 /** Batches of the default partition that one prune looks at. */
 const REST_AT_ONCE = 1_000
@@ -44,7 +44,7 @@ export function sqlUpkeep(parts: UpkeepParts): Upkeep {
         return row?.next ?? null
       })
   }
-  /** With every promotion, but not more often than pays: a busy system writes thousands of these rows a second. */
+  /** Called with every promotion, but limited: a busy system writes thousands of these rows per second. */
   const tidy = async (): Promise<void> => {
     if (clock.monotonicMs() - tidiedMs < TIDY_EVERY_MS) return
     tidiedMs = clock.monotonicMs()
@@ -126,7 +126,7 @@ class Partitions {
       const [row] = await this.#executor.query<{ dropped: number | null }>(this.#statements.dropPartition, [
         name,
       ])
-      // A long transaction is in the way: others would wait behind each further try.
+      // A long transaction holds the lock: other sessions would queue behind each further try.
       if (row === undefined || row.dropped === null) break
       dropped += row.dropped
     }

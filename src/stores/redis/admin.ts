@@ -152,7 +152,9 @@ async function changeNamed(
   return { outcomes: outcomesOf(letters, wanted), next: null, looked: letters.length }
 }
 
-/** Returns a letter for each of the jobs that is in this shard and matches. A job may have changed since it was found. */
+/**
+ * Returns a letter for each of the jobs that is in this shard and matches. A job may have changed since it was found.
+ */
 async function changeIn(
   { run }: AdminParts,
   shard: Shard,
@@ -263,7 +265,7 @@ async function findRecords(
   return { found: cut(found, limit, finder), finder }
 }
 
-/** Cuts off the job beyond the limit, which only tells that there are more. */
+/** Drops the job beyond the limit, which only shows that there are more. */
 function cut<One extends Found>(found: readonly One[], limit: number, finder: Finder): One[] {
   const last = found[limit - 1]
   if (found.length > limit && last !== undefined) finder.backTo(last.id)

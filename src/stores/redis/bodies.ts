@@ -1,7 +1,7 @@
 /**
- * A job's record: all that no attempt changes, as the text that Redis holds. The payload stands behind the JSON as it was
- * given, so that it is never escaped, and never read by a script. Lua reads the rest by index, so entries are only ever
- * added at the end; those that are missing there are null.
+ * A job's record: everything that no attempt changes, as the text that Redis holds. The payload follows the JSON as it
+ * was given, so that it is never escaped and no script reads it. Lua reads the rest by index, so new entries are only
+ * added at the end; missing ones are null.
  */
 import type { AttemptError } from '../../job/failure.ts'
 import type { AttemptRecord, ClaimedJob, Due, JobLogLine, NewJob, Progress } from '../../job/record.ts'
@@ -27,8 +27,8 @@ type Head = readonly [
 ]
 
 /**
- * What happened to a job so far, as scripts write it: errors, progress and log lines are JSON inside. Records of attempts
- * stand apart, a line each; `n` of them.
+ * The past of a job, as scripts write it: errors, progress and log lines are JSON inside. Attempt records are separate,
+ * one line each; `n` is their number.
  */
 interface Past {
   readonly a?: number
@@ -39,7 +39,7 @@ interface Past {
   readonly l?: readonly string[]
 }
 
-/** All of the record but the two numbers that the script puts in front. */
+/** The record without the two numbers that the script puts in front. */
 export function tailOf(job: NewJob): string {
   const { unique } = job
   const facts = plainFacts(job)
@@ -52,7 +52,7 @@ export function tailOf(job: NewJob): string {
 
 type PlainJob = Pick<NewJob, 'queue' | 'name' | 'priority' | 'maxAttempts' | 'maxCrashes'>
 
-/** By name; of many jobs that are enqueued one after another most are alike. */
+/** By name: most of the jobs that are enqueued one after another are alike. */
 const known = new Map<string, { readonly job: PlainJob; readonly text: string }>()
 const MOST_KNOWN = 200
 
@@ -100,7 +100,7 @@ export function headStartOf({ headStartMs }: NewJob): number {
   return Math.round(headStartMs)
 }
 
-/** Empty for at once; only the server knows what time it is. */
+/** Empty means now, because only the server knows the time. */
 export function dueText(due: Due): string {
   if ('atMs' in due) return `@${Math.round(due.atMs)}`
   const inMs = Math.round(due.inMs)
@@ -166,7 +166,7 @@ export function toldOf(record: string, past: string | null, attempts: string): T
   }
 }
 
-/** What a rescue decides by. */
+/** The facts that a rescue decides by. */
 export interface CrashFacts {
   readonly name: string
   readonly maxCrashes: number

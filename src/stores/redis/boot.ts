@@ -1,4 +1,7 @@
-/** Whether a server can be used, as asked at the opening. INFO tells all of it; CONFIG is forbidden by many providers. */
+/**
+ * Checks whether a server can be used, when the store is opened. INFO has all that is needed; many providers forbid
+ * CONFIG.
+ */
 import { HoldfastError } from '../../errors.ts'
 import type { Executor } from './executor.ts'
 import { noDatabase, notACluster, unreachable } from './server-errors.ts'
@@ -18,7 +21,10 @@ export async function checkServer(
   await checkDatabase(executor, rules.db)
 }
 
-/** Reads back where we are: a proxy may accept a SELECT and do nothing about it, and jobs would land among another app's. */
+/**
+ * Reads back where we are: a proxy may accept a SELECT and do nothing about it, and jobs would land among another
+ * app's.
+ */
 async function checkDatabase(executor: Executor, db: number): Promise<void> {
   const facts = await ask(executor, 'CLIENT', ['INFO'])
   const found = facts === null ? undefined : /(?:^|\s)db=(\d+)/.exec(facts)?.[1]
@@ -26,7 +32,7 @@ async function checkDatabase(executor: Executor, db: number): Promise<void> {
   throw noDatabase(`The connection is in database ${found} of Redis, although database ${db} was asked for.`)
 }
 
-/** Each node that has something; what is worth a word of several is said once. */
+/** Checks each node; a notice that concerns several nodes is emitted once. */
 export async function checkCluster(nodes: readonly Executor[], rules: BootRules): Promise<void> {
   const told = new Set<string>()
   const onNotice = (line: string): unknown => told.add(line)
@@ -84,7 +90,7 @@ function refuseUnusable(facts: ReadonlyMap<string, string>): void {
       hint: 'Upgrade the server, or use another one.',
     })
   }
-  // Both pass by themselves, so they are worth another try.
+  // Both are temporary, so they are worth another try.
   if (facts.get('loading') === '1') throw unreachable('Redis is still loading its data.')
   if (facts.get('role') === 'slave') throw unreachable('The server is a replica, which takes no writes.')
 }
@@ -110,7 +116,7 @@ function checkEviction(policy: string | undefined, { allowEviction, onNotice }: 
   if (!allowEviction) {
     throw new HoldfastError(
       'HF_STORE_EVICTS',
-      `Redis evicts keys when it is full (maxmemory-policy is ${policy}): jobs would be lost without a word.`,
+      `Redis evicts keys when it is full (maxmemory-policy is ${policy}): jobs would be lost silently.`,
     )
   }
   onNotice(`Redis evicts keys when it is full (maxmemory-policy is ${policy}): jobs can be lost.`)

@@ -1,11 +1,11 @@
-/** What we use of `ioredis`, by structure: it is installed only where this store is used. Version 5.4.1 or newer. */
+/** The part of `ioredis` (5.4.1 or newer) that we use, by structure: it is installed only if this store is used. */
 import { HoldfastError } from '../../errors.ts'
 
 export type RedisValue = string | number
 
 export interface RedisClient {
   readonly status: string
-  /** Not in its documentation; the socket. */
+  /** The socket; undocumented. */
   readonly stream?: RedisSocket
   connect(): Promise<unknown>
   call(command: string, args: readonly RedisValue[]): Promise<unknown>
@@ -19,11 +19,11 @@ export interface RedisClient {
 }
 
 export interface RedisSocket {
-  /** An idle one need not hold up the end of a process. */
+  /** An idle connection must not keep the process alive. */
   ref?(): unknown
   unref?(): unknown
   readonly bytesRead?: number
-  /** What it has taken and not handed on yet. */
+  /** Bytes that it has accepted and not passed on yet. */
   readonly writableLength?: number
   readonly destroyed?: boolean
   destroy?(): unknown
@@ -38,7 +38,7 @@ interface RedisConstructor {
   new (url: string, options: ClientOptions): RedisClient
 }
 
-/** All that is passed to ioredis: what leads to the server, and what we need it to do. */
+/** Options for ioredis: how to reach the server, and how we need it to behave. */
 export type ClientOptions = Readonly<Record<string, unknown>>
 
 export async function loadIoredis(): Promise<RedisModule> {

@@ -20,16 +20,22 @@ const OUTCOMES: Readonly<Record<string, EnqueueAnswer['outcome']>> = {
   s: 'rescheduled',
 }
 
+export interface EnqueueParts {
+  readonly run: Run
+  readonly shards: Shards
+  readonly senders: Senders
+}
+
 export async function enqueue(
-  run: Run,
-  shards: Shards,
-  senders: Senders,
+  { run, shards, senders }: EnqueueParts,
   flush: Flush,
+  withinMs?: number,
 ): Promise<readonly EnqueueAnswer[]> {
   checkFlush('redis', flush)
   const { id, jobs } = flush
   if (jobs.length === 0) return []
-  const answers = await senders.once(id, (sender, seq) => send(run, shards, jobs, [sender, seq]))
+  const runInTime: Run = (shard, name, args) => run(shard, name, args, withinMs)
+  const answers = await senders.once(id, (sender, seq) => send(runInTime, shards, jobs, [sender, seq]))
   return answers ?? jobs.map(insertedAnswer)
 }
 
@@ -79,13 +85,13 @@ async function sendPart(
   }
 }
 
-/** Jobs that a script places alike. */
+/** Jobs that a script puts in the same place. */
 interface Group {
   readonly queue: string
   readonly headStart: number
   readonly isDelayed: boolean
   count: number
-  /** Of each job what enqueue.lua takes. */
+  /** For each job, its arguments as enqueue.lua takes them. */
   readonly args: RedisValue[]
 }
 
@@ -153,7 +159,7 @@ function insertedAnswer({ id }: NewJob): EnqueueAnswer {
   return { id, outcome: 'inserted' }
 }
 
-/** What the scripts refuse by themselves. */
+/** Errors for what the scripts themselves refuse. */
 export function refusalOf(error: unknown): unknown {
   if (!isReply(error)) return error
   const [code = '', id = ''] = error.message.split(' ')

@@ -12,7 +12,13 @@ import { closed, endsConnection, explain, isUnknownScript, unreachable } from '.
 
 export interface Executor {
   command(name: string, args: readonly RedisValue[]): Promise<unknown>
-  script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown>
+  /** `withinMs`: it is not sent after that time, whatever it waits for. */
+  script(
+    script: Script,
+    keys: readonly string[],
+    args: readonly RedisValue[],
+    withinMs?: number,
+  ): Promise<unknown>
   /** For what needs no server: throws HF_CLOSED after the close. */
   refuseWhenClosed(): void
   /** Gives everything back, within a bounded time; later calls reject with HF_CLOSED. Safe to call again. */
@@ -40,7 +46,12 @@ export class LineExecutor implements Executor {
     return this.#bounded((client) => client.call(name, args))
   }
 
-  script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+  script(
+    script: Script,
+    keys: readonly string[],
+    args: readonly RedisValue[],
+    withinMs?: number,
+  ): Promise<unknown> {
     const { text, sha, greeting } = script
     return this.#bounded(async (client) => {
       if (greeting !== null) this.#greet(client, greeting, keys)
@@ -48,10 +59,10 @@ export class LineExecutor implements Executor {
         return await client.call('EVALSHA', [sha, keys.length, ...keys, ...args])
       } catch (error) {
         if (!isUnknownScript(error)) throw error
-        // A server that was restarted or told to forget; it knows the script from now on.
+        // The server was restarted or has flushed its scripts; it knows the script from now on.
         return client.call('EVAL', [text, keys.length, ...keys, ...args])
       }
-    })
+    }, withinMs)
   }
 
   refuseWhenClosed(): void {
@@ -65,7 +76,7 @@ export class LineExecutor implements Executor {
   }
 
   /**
-   * Once for each connection and shard: whoever has taken over from another server is reached by a new connection. It
+   * Once for each connection and shard: a server that has taken over is reached by a new connection. It
    * is sent in front of the script and so runs before it; as a text, because a server that is new would not know it.
    */
   #greet(client: RedisClient, { text }: Script, keys: readonly string[]): void {
@@ -78,8 +89,9 @@ export class LineExecutor implements Executor {
     client.call('EVAL', [text, keys.length, ...keys]).catch(() => greeted.delete(base))
   }
 
-  async #bounded(work: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
+  async #bounded(work: (client: RedisClient) => Promise<unknown>, withinMs = Infinity): Promise<unknown> {
     this.refuseWhenClosed()
+    const sendByMs = this.#clock.monotonicMs() + withinMs
     let used: RedisClient | undefined
     let isLate = false
     const late = (): Error => {
@@ -91,14 +103,15 @@ export class LineExecutor implements Executor {
     const send = async (): Promise<unknown> => {
       used = await this.#line.client()
       // The caller has given up: a claim that is sent now would lease jobs that no worker runs.
-      if (isLate) throw unreachable('Redis could not be reached in time.')
+      if (isLate || this.#clock.monotonicMs() > sendByMs)
+        throw unreachable('Redis could not be reached in time.')
       return this.#held(used, work)
     }
     try {
       return await withDeadline(this.#clock, this.#timeoutMs, send(), late)
     } catch (error) {
       if (used !== undefined && endsConnection(error)) this.#line.drop(used)
-      // A close that overtook the call explains its failure better.
+      // If the store was closed meanwhile, that explains the failure better.
       if (this.#closing !== undefined) throw closed()
       throw explain(error)
     }

@@ -46,12 +46,12 @@ const LOWEST = '00000000-0000-0000-0000-000000000000'
 const HIGHEST = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** The lowest and the highest id that a prefix allows; null where no id begins with it. */
+/** The lowest and the highest id with a prefix; null if no id can begin with it. */
 export function boundsOf(
   prefix: string | undefined,
 ): readonly [low: PackedId | '', high: PackedId | ''] | null {
   if (prefix === undefined || prefix === '') return ['', '']
-  // What is missing of the prefix is filled up, so that one pattern judges it.
+  // Pads the prefix to a whole id, so that one pattern can check it.
   const isPossible = UUID.test(prefix + LOWEST.slice(prefix.length))
   if (!isPossible) return null
   const fill = (text: string): PackedId => packId((prefix + text.slice(prefix.length)) as JobId)

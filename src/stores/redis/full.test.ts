@@ -88,10 +88,13 @@ describe.skipIf(redisMissing() !== '')('a full Redis', () => {
     const { settled } = await store.cycle({ worker, settle, claim: null, reports })
     expect(new Set(settled)).toEqual(new Set(['written']))
     expect(await cancelOne(store, first!.jobs[0]!.id, null)).toBe('requested')
-    expect(await store.heartbeat({ worker, strangers: [] })).toMatchObject({ alive: true, cancelled: [held] })
+    expect(await store.heartbeat({ worker, undelivered: [] })).toMatchObject({
+      alive: true,
+      cancelled: [held],
+    })
     expect(await store.upkeep.lead(worker, 1_000)).toBe(true)
     await store.notes.put('worker', worker, 'here', 1_000)
-    await store.heartbeat({ worker, strangers: [held!.token] })
+    await store.heartbeat({ worker, undelivered: [held!.token] })
     expect((await store.upkeep.promote(1_000)).promoted).toBeGreaterThan(10)
     await claim(store, worker)
     await store.retire(worker)

@@ -1,7 +1,7 @@
 /**
  * Job ids as Redis holds them: the 128 bits of the UUID in 22 characters of an alphabet that is sorted, so that packed
- * ids sort as the ids do. A million jobs have each id in two places; 14 bytes less count. Every job comes by here
- * twice, so it goes by tables of character codes.
+ * ids sort as the ids do. Redis holds each id in two places, so 14 bytes less matter. Each job is converted twice, so
+ * this uses tables of character codes.
  */
 import type { JobId } from '../../job/ids.ts'
 import { isUuid } from '../../std/ids.ts'
@@ -14,13 +14,13 @@ export type PackedId = string & { readonly [packed]: true }
 export const PACKED_CHARS = 22
 const NONE = 255
 
-/** In the order of ASCII. */
+/** In ASCII order. */
 const ALPHABET = codesOf('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz')
 const HEX = codesOf('0123456789abcdef')
 const ALPHABET_VALUES = valuesOf(ALPHABET)
 const HEX_VALUES = valuesOf(HEX)
 for (const [value, code] of codesOf('0123456789ABCDEF').entries()) HEX_VALUES[code] = value
-// Stands for the digit behind the last.
+// Stands in for a digit after the last one.
 HEX_VALUES['-'.charCodeAt(0)] = 0
 
 /** Positions of the 32 digits in a UUID, and one that is not a digit: three digits make two characters. */
@@ -41,7 +41,7 @@ export function packId(id: JobId): PackedId {
   return short.toString('latin1') as PackedId
 }
 
-/** Null for what no job can be called. */
+/** Null for a text that is not an id. */
 export function packKnown(id: JobId): PackedId | null {
   return isUuid(id) ? packId(id) : null
 }

@@ -1,5 +1,5 @@
 /**
- * Notices a connection whose other end is gone long before the deadlines of what was asked on it. Silence alone proves
+ * Notices a connection whose other end is gone, long before the deadlines of its calls. Silence alone proves
  * nothing: Redis answers one command at a time, and a long script or a slow disk delays all of them. So after two
  * seconds without a byte the same server is asked on a second connection, and only if it answers there, while the first
  * is still silent, is the first one given up. A server that is only slow gets more time, and its calls stay pending: a
@@ -12,11 +12,13 @@ import type { Line } from './line.ts'
 import { unreachable } from './server-errors.ts'
 
 const LOOK_EVERY_MS = 500
-/** So many looks without a byte are too many. Counted, because a loop that was blocked looks late. */
+/** Number of looks without a byte until the connection is suspect. Not a time, because a blocked loop looks late. */
 const SILENT_LOOKS = 4
-/** A way that works answers at once; one that does not is tried again. */
+/** A working connection answers at once; a failed probe is repeated. */
 const PROOF_MS = 1_000
-/** Whatever holds up our scripts (a pause for writes, say) holds this up, too; a PING would pass it. */
+/**
+ * A script, because what delays our scripts (a pause for writes, say) delays this as well; a PING would get through.
+ */
 const PROOF = ['return 1', 0] as const
 
 export class LineWatch {
@@ -42,7 +44,7 @@ export class LineWatch {
     return () => vigil.end()
   }
 
-  /** What is being asked on a second connection is of no interest any more. */
+  /** Gives up the probe on the second connection. */
   close(): void {
     this.#closed = true
     this.#hangUp?.()
@@ -118,7 +120,7 @@ class Vigil {
 
   async #look(): Promise<void> {
     const { stream } = this.#client
-    // While something large is on its way there is no answer to be expected.
+    // No answer can be expected while a large request is still being sent.
     if (stream?.bytesRead !== this.#bytes || (stream?.writableLength ?? 0) > 0) this.#hearAnew()
     else this.#silentLooks++
     const bytes = this.#bytes

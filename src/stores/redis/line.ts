@@ -28,7 +28,7 @@ const CONNECT_MS = 3_000
 const GOODBYE_MS = 1_000
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
 
-/** Ours, whatever the caller's own say. */
+/** Our own settings, which override the caller's. */
 export const FIXED: ClientOptions = {
   lazyConnect: true,
   retryStrategy: null,
@@ -39,7 +39,7 @@ export const FIXED: ClientOptions = {
   connectTimeout: CONNECT_MS,
   // A peer that vanished is noticed although nothing is sent.
   keepAlive: 10_000,
-  // Replies of scripts have one shape under version 2.
+  // Under version 2, replies of scripts have one shape.
   protocol: 2,
   // The line selects its database itself, see #enter.
   db: 0,
@@ -57,7 +57,7 @@ export class Line {
     this.#parts = parts
   }
 
-  /** Rejects where none can be had now; the next call tries again. */
+  /** Rejects if there is no connection now; the next call tries again. */
   client(): Promise<RedisClient> {
     if (this.#closing.signal.aborted) return Promise.reject(closed())
     if (this.#client?.status === 'ready') return Promise.resolve(this.#client)
@@ -67,18 +67,18 @@ export class Line {
     return this.#connecting
   }
 
-  /** Another one by the same way. */
+  /** Another line to the same server. */
   twin(): Line {
     return new Line(this.#parts)
   }
 
-  /** It does not answer, or is of no further use: what is under way on it fails. */
+  /** The connection does not answer or can no longer be used: its pending calls fail. */
   drop(client: RedisClient): void {
     if (this.#client === client) this.#client = undefined
     cut(client)
   }
 
-  /** Politely, then by force. Safe to call again. */
+  /** Closes it with QUIT first, then by force. Safe to call again. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(closed())
@@ -144,8 +144,8 @@ export class Line {
 }
 
 /**
- * At once: ioredis alone would say goodbye first, and wait for two seconds that a peer which is gone does the same. All
- * that is under way would wait with it.
+ * Closes it at once: ioredis alone would first wait two seconds for the other end to close, which may be gone, and all
+ * pending calls would wait with it.
  */
 function cut(client: RedisClient): void {
   const { stream } = client

@@ -1,11 +1,11 @@
 /**
- * Goes through the jobs that a filter selects, in order of id, in steps that block the server for a few milliseconds each.
- * Where the ids come from:
+ * Goes through the jobs that a filter selects, in order of id, in steps that block the server for a few milliseconds
+ * each. Where the ids come from:
  * - the ids that the filter names;
  * - the sets of the states that it names, if those hold few jobs: all of them are read at one moment;
  * - the index of dead jobs by id, if it selects only those;
  * - the index of all jobs by id.
- * A job that matches all the time is found once, however others move. Each call looks at a bounded number of jobs.
+ * A job that matches throughout is found once, however other jobs move. Each call scans a bounded number of jobs.
  */
 import type { JobId } from '../../job/ids.ts'
 import type { JobRecord } from '../../job/record.ts'
@@ -20,7 +20,7 @@ import type { Shard, Shards } from './shards.ts'
 export interface Walk {
   readonly filter: JobFilter
   readonly order: 'up' | 'down'
-  /** Begins behind this one. */
+  /** Starts after this id. */
   readonly after: JobId | null
 }
 
@@ -30,11 +30,11 @@ export interface Found {
   readonly shard: Shard
 }
 
-/** How many jobs one call looks at: up to 40 ms of the server's time, in steps. */
+/** Number of jobs that one call scans: up to 40 ms of the server's time, in steps. */
 export const DEFAULT_BUDGET = 5_000
-/** How many jobs one script looks at. */
+/** Number of jobs that one script scans. */
 const STEP = 1_000
-/** States with fewer jobs are read as a whole: 220 KB of ids at the most. */
+/** States with fewer jobs are read as a whole: at most 220 KB of ids. */
 const FEW = 10_000
 const MATCHED_AT_ONCE = 1_000
 const READ_AT_ONCE = 200
@@ -125,7 +125,7 @@ export class Finder {
     return this.#indexed(shard, states === 'd' ? 'dead' : 'all', bounds)
   }
 
-  /** Null where there are too many, or a better way. */
+  /** Null if there are too many, or if there is a better source. */
   async #gather(shard: Shard, states: string): Promise<readonly PackedId[] | null> {
     const { queues = [], finishedFrom, finishedBefore } = this.#walk.filter
     if (states === 'd' && finishedFrom === undefined && finishedBefore === undefined) return null

@@ -8,16 +8,16 @@ export interface RedisStoreOptions {
   /**
    * `redis://user:password@host:6379/0`, or `rediss://…` for TLS; the path is the number of the database. A socket:
    * `redis+unix:///path/to/redis.sock?db=0`. A Redis Cluster: `redis-cluster://` or `rediss-cluster://` and any of its
-   * nodes; more of them with `?node=host:6379`, should that one be away.
+   * nodes; name more of them with `?node=host:6379` in case that one is down.
    */
   readonly url?: string
   /** ioredis options, instead of or in addition to a URL: host, port, password, tls, sentinels … */
   readonly connection?: ClientOptions
-  /** What all keys begin with: stores with different prefixes share a Redis and nothing else. @default 'holdfast' */
+  /** Prefix of all keys: stores with different prefixes share a Redis and nothing else. @default 'holdfast' */
   readonly prefix?: string
-  /** How long one command may take, and a connection to come about, in ms. @default 10_000 */
+  /** Timeout of one command, including the wait for a connection, in ms. @default 10_000 */
   readonly commandTimeoutMs?: number
-  /** Whether a Redis is taken that may evict keys when it is full: jobs are lost then. @default false */
+  /** Whether to accept a Redis that may evict keys when it is full, which loses jobs. @default false */
   readonly allowEviction?: boolean
   /** Called with one line about anything that does not work as well as it could. @default a process warning */
   readonly onNotice?: (line: string) => void

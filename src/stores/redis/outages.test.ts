@@ -70,6 +70,22 @@ describe.skipIf(redisMissing() !== '')('the store on Redis', () => {
     await store.close()
   })
 
+  test('does not send what waited for the server for longer than its caller', async () => {
+    await using server = await startRedis({ settings: { appendonly: 'yes', appendfsync: 'always' } })
+    const store = storeAt(server.url)
+    await store.open()
+    await server.kill()
+    // The pause before the next connection grows to more than a second.
+    for (let tries = 0; tries < 7; tries++)
+      await expect(put(store)).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+    const abandoned = store.enqueue({ id: newFlushId(), jobs: newJobs(1) }, 50)
+    const refused = expect(abandoned).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+    await Promise.all([server.start(), refused])
+    await putAgain(store)
+    expect((await store.admin.queues())[0]?.counts.ready).toBe(1)
+    await store.close()
+  })
+
   test('receives wake-ups again after its connection was cut', async () => {
     await using proxy = await startProxy(Number(new URL(sharedRedis()).port))
     const prefix = freshPrefix()

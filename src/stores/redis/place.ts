@@ -1,6 +1,6 @@
 /**
- * Where the store is: server, socket or cluster, and which database. Read strictly and by us. ioredis takes anything
- * after the host for a database, asks the server for it, and continues in database 0 if the server refuses.
+ * Where the store is: server, socket or cluster, and which database. We read the URL ourselves, strictly: ioredis takes
+ * anything after the host for a database, asks the server for it, and continues in database 0 if the server refuses.
  */
 import { HoldfastError } from '../../errors.ts'
 import { readClusterUrl, type NodeAddress } from './cluster/cluster-url.ts'
@@ -9,7 +9,10 @@ import type { ClientOptions } from './driver.ts'
 export interface Place {
   /** Without a database; null if `connection` says it all. */
   readonly url: string | null
-  /** The caller's own object where possible: a getter in it is read at each new connection, for example after a failover. */
+  /**
+   * The caller's own object where possible: a getter in it is read at each new connection, for example after a
+   * failover.
+   */
   readonly connection: ClientOptions
   readonly db: number
   /** Nodes of a cluster to begin with; null for a Redis that is not one. */
@@ -25,7 +28,7 @@ const FORMS = "Use the form 'redis://user:password@host:6379/0', or 'redis+unix:
 export function placeOf(url: string | undefined, connection: ClientOptions): Place {
   const { db: ownDb } = connection
   if (url === undefined) return { url: null, connection, db: databaseOf([ownDb]), cluster: null }
-  // Messages are without the text itself: it may have a password.
+  // Messages do not contain the text itself, because it may contain a password.
   if (typeof url !== 'string' || !URL.canParse(url)) throw unreadable(FORMS)
   const parsed = new URL(url)
   refuseBadEscapes(parsed)

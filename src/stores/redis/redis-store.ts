@@ -24,7 +24,7 @@ export function redisStore(options: RedisStoreOptions): Store {
   return redisStoreWith(options, readScripts())
 }
 
-/** With scripts that the caller rendered, and a budget for lists: for tests. */
+/** With the caller's own scripts and a budget for lists, for tests. */
 export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts, budget?: number): Store {
   const settings = readRedisOptions(options)
   const { cluster, prefix, onNotice } = settings
@@ -59,7 +59,7 @@ export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts, bud
   }
 }
 
-/** What leads to the servers. */
+/** The connections to the servers. */
 interface Way {
   readonly executor: Executor
   /** For a connection that only listens. */

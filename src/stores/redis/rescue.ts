@@ -1,6 +1,7 @@
 /**
- * Rescue in two steps: what dead workers hold is read, what becomes of each job is decided here as on every store, and
- * written only where the lease still stands and its worker is still dead. A settle or heartbeat in between wins.
+ * Rescue in two steps: a script reads what dead workers hold, the outcome of each job is decided here by the rules of
+ * all stores, and a second script writes it if the lease still exists and its worker is still dead. A settle or
+ * heartbeat in between wins.
  */
 import { crashOutcome, crashRecord, mayHaveRun, type CrashOutcome } from '../../job/crash.ts'
 import type { WorkerId } from '../../job/ids.ts'
@@ -105,7 +106,7 @@ function decide(
   return { row, outcome, record, told: { id: unpackId(id), name, queue, worker, crashes, to, error } }
 }
 
-/** One to be cancelled is found by the script itself: the cancel may come later than the decision. */
+/** The script itself cancels a job if that was requested, because the cancel may come after the decision. */
 function written({ row, outcome, record }: Decided): RedisValue[] {
   const { to, crashes, delayMs, error } = outcome
   const texts = [JSON.stringify(error), JSON.stringify(record)]

@@ -30,7 +30,7 @@ export async function prune(
   return pruned
 }
 
-/** How many jobs of a state each shard keeps; null for all. */
+/** Number of jobs of a state that each shard keeps; null for all. */
 async function keepsOf(
   run: Run,
   shards: readonly Shard[],

@@ -34,8 +34,8 @@ export interface ScriptStoreParts {
 
 export function scriptStore(parts: ScriptStoreParts): Store {
   const { executor, scripts, wakeUps, clock, random } = parts
-  const run: Run = async <Answer>(...[shard, name, args]: Parameters<Run>) =>
-    (await executor.script(scripts.get(name), shard.keys, args)) as Answer
+  const run: Run = async <Answer>(...[shard, name, args, withinMs]: Parameters<Run>) =>
+    (await executor.script(scripts.get(name), shard.keys, args, withinMs)) as Answer
   const refuseWhenClosed = (): void => executor.refuseWhenClosed()
   const { shards, workerCalls, fire, drain } = parts.layout(run)
   const senders = new Senders(clock, random)
@@ -45,14 +45,14 @@ export function scriptStore(parts: ScriptStoreParts): Store {
     async close() {
       await Promise.all([wakeUps.close(), executor.close()])
     },
-    async enqueue(flush) {
+    async enqueue(flush, withinMs) {
       refuseWhenClosed()
       refuseTransaction('redis', flush)
-      return enqueue(run, shards, senders, flush)
+      return enqueue({ run, shards, senders }, flush, withinMs)
     },
     register: (worker, leaseMs, atOnce) => workerCalls.register(worker, leaseMs, atOnce),
     retire: (worker) => workerCalls.retire(worker),
-    cycle: (request) => workerCalls.cycle(request),
+    cycle: (request, withinMs) => workerCalls.cycle(request, withinMs),
     heartbeat: (request) => workerCalls.heartbeat(request),
     subscribe: (listener) => wakeUps.subscribe(listener),
     upkeep: redisUpkeep(run, shards, drain, random),

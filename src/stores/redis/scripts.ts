@@ -1,7 +1,7 @@
 /**
- * The Lua scripts. Each file begins with what it guarantees. A script consists of the prelude, the files of functions that it
- * names ("Uses: …"), and itself. Redis functions (FUNCTION LOAD) would replace the code of old workers during a rolling
- * deploy; a script runs as its own program wrote it.
+ * The Lua scripts. Each file begins with what it guarantees. A script consists of the prelude, the files of functions
+ * that it names ("Uses: …"), and itself. Redis functions (FUNCTION LOAD) would replace the code of old workers during a
+ * rolling deploy; a script runs as its own program wrote it.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -47,9 +47,9 @@ export type ScriptName =
 
 export interface Script {
   readonly text: string
-  /** The server knows it by this once it has run. */
+  /** The server knows the script by this digest once it has run. */
   readonly sha: string
-  /** What runs before it when a connection is new. */
+  /** Script to run before it on a new connection. */
   readonly greeting: Script | null
 }
 
@@ -61,10 +61,10 @@ const FOLDER = new URL('lua/', import.meta.url)
 /** The prelude's one expression for the time, in µs. */
 const SERVER_TIME = 'time[1] * 1e6 + time[2]'
 
-/** From a file's name, without `.lua`, and its text to the text that is used: for tests that plant bugs. */
+/** Maps a file's name (without `.lua`) and text to the text that is used, for tests that plant bugs. */
 export type EditScript = (file: string, text: string) => string
 
-/** `timeUs`: a Lua expression for the time, for tests that render the scripts for another one. */
+/** `timeUs`: a Lua expression for the time, for tests with a clock of their own. */
 export function readScripts(timeUs: string = SERVER_TIME, edit: EditScript = (_, text) => text): Scripts {
   const known = new Map<ScriptName, Script>()
   const read = (file: string): string => edit(file, source(file))

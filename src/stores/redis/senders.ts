@@ -1,7 +1,8 @@
 /**
- * Writes each flush once. A producer has several senders. A sender sends one flush at a time and numbers its flushes; the
- * server remembers the last number of each sender and its answer. A flush whose answer was lost keeps its sender and number
- * until it is repeated. So the server remembers as many flushes as a producer sends at once, not all that it ever sent.
+ * Writes each flush once. A producer has several senders. A sender sends one flush at a time and numbers its flushes;
+ * the server remembers the last number of each sender and its answer. A flush whose answer was lost keeps its sender
+ * and number until it is repeated. So the server remembers as many flushes as a producer sends at once, not all that it
+ * ever sent.
  */
 import { HoldfastError } from '../../errors.ts'
 import type { FlushId } from '../../job/ids.ts'
@@ -23,7 +24,7 @@ interface Tie {
   readonly sinceMs: number
 }
 
-/** Answered flushes are repeated only by who lost the answer on this side: soon, or never. */
+/** An answered flush is repeated only if this process lost the answer, and then soon. */
 const MOST_ANSWERED = 1_000
 
 export class Senders {
@@ -104,7 +105,7 @@ export class Senders {
   }
 }
 
-/** The server said no: nothing was written. */
+/** Whether the server refused the flush, so that nothing was written. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof HoldfastError)
     return error.code !== 'HF_STORE_UNREACHABLE' && error.code !== 'HF_CLOSED'

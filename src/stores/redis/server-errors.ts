@@ -46,17 +46,17 @@ function full(cause: Error): HoldfastError | null {
   })
 }
 
-/** What another try would be told as well. */
+/** Errors that every further try would get as well. */
 function permanent(cause: Error): HoldfastError | null {
   const { message } = cause
   if (DENIED.some((code) => has(cause, code))) {
-    return new HoldfastError('HF_STORE_DENIED', `Redis does not let us in: ${message}`, {
+    return new HoldfastError('HF_STORE_DENIED', `Redis denied access: ${message}`, {
       hint: 'Check user and password, and that the user may run scripts on all keys and channels of the prefix.',
       cause,
     })
   }
   if (/DB index is out of range|invalid DB index/i.test(message))
-    return noDatabase(`Redis said: ${message}`, cause)
+    return noDatabase(`Redis answered: ${message}`, cause)
   if (has(cause, 'HFREFUSED') || /maximum allowed size|invalid bulk length/i.test(message))
     return new HoldfastError('HF_STORE_REFUSED', `Redis refused a value: ${message}`, { cause })
   if (has(cause, 'WRONGTYPE')) {
@@ -70,11 +70,14 @@ function permanent(cause: Error): HoldfastError | null {
 
 function transient(cause: Error): HoldfastError | null {
   return TRANSIENT.some((code) => has(cause, code))
-    ? unreachable(`Redis said: ${cause.message}`, cause)
+    ? unreachable(`Redis answered: ${cause.message}`, cause)
     : null
 }
 
-/** How servers begin or end the error of a script that failed by itself; "Script killed" is an administrator's doing. */
+/**
+ * How the server's error begins or ends if a script itself failed; "Script killed" means that an administrator ended
+ * it.
+ */
 const SCRIPT_FAILED = /\buser_script:\d+|^ERR Error (running|compiling) script/
 const SCRIPT_STOPPED = /Script killed/i
 

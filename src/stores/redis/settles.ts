@@ -1,9 +1,8 @@
-/** Settles as cycle.lua takes them: by lease, with as little to decode as their kinds allow. */
+/** Settles as cycle.lua takes them: by lease, with as little to decode as possible. */
 import type { Settlement } from '../../job/settlement.ts'
 import { MAX_ATTEMPT_RECORDS, type SettleAnswer, type SettleRequest } from '../store.ts'
 import { brokenAnswer } from '../broken-answer.ts'
-import { byLease, type LeaseSettles } from '../by-lease.ts'
-import { checkSettles, isForgotten, unknownSettlement } from '../settle-check.ts'
+import { type LeaseSettles, byLease, checkSettles, isForgotten, unknownSettlement } from '../settles.ts'
 import type { RedisValue } from './driver.ts'
 
 export interface PackedSettles {

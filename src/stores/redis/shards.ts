@@ -9,10 +9,10 @@ export interface Shard {
 }
 
 export interface Shards {
-  /** Where that is kept which belongs to no queue. */
+  /** The shard for everything that belongs to no queue. */
   readonly control: Shard
   of(queue: string): Shard
-  /** All that can have jobs. */
+  /** All shards that can have jobs. */
   all(): Promise<readonly Shard[]>
   /** Makes sure that `all` returns these queues, before anything is written there. */
   know(queues: Iterable<string>): Promise<void>

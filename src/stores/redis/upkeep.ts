@@ -5,7 +5,7 @@ import { prune } from './retention.ts'
 import type { Run } from './run.ts'
 import type { Shard, Shards } from './shards.ts'
 
-/** Longer than clients keep a sender for a flush without an answer. */
+/** Longer than clients keep a sender for an unanswered flush. */
 const SENDER_MEMORY_MS = 2 * FLUSH_MEMORY_MS
 const MOST_SWEEPS = 50
 const WORTH_MORE = 100
@@ -31,7 +31,7 @@ export function redisUpkeep(run: Run, shards: Shards, drain: () => Promise<void>
   }
 }
 
-/** Goes on for as long as it finds much to forget. */
+/** Continues as long as it finds much to delete. */
 async function sweep(run: Run, shard: Shard, from: readonly string[]): Promise<readonly string[]> {
   let cursors = from
   for (let step = 0; step < MOST_SWEEPS; step++) {

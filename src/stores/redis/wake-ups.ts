@@ -15,7 +15,7 @@ import { closed, explain, unreachable } from './server-errors.ts'
 const ASK_EVERY_MS = 10_000
 const ANSWER_MS = 5_000
 const AGAIN_MS = 500
-/** While the server denies it. */
+/** Pause while the server denies the connection. */
 const DENIED_MS = 10_000
 
 export class WakeUps {
@@ -83,7 +83,7 @@ function hintOf(text: string): WakeUp | null {
   }
 }
 
-/** From the first listener to the last: subscribed, or about to be again. */
+/** Set from the first listener to the last: subscribed, or about to be. */
 class Subscription {
   /** Settles with the first attempt. */
   readonly started: Promise<void>

@@ -70,20 +70,23 @@ export class ShardWorkerCalls implements WorkerCalls {
     await this.#run(this.#shard, 'retire', [worker])
   }
 
-  async cycle({ worker, settle, claim, reports = [] }: CycleRequest): Promise<CycleAnswer> {
+  async cycle(
+    { worker, settle, claim, reports = [] }: CycleRequest,
+    withinMs?: number,
+  ): Promise<CycleAnswer> {
     const { args, read } = packSettles(settle)
     const [queue, limit, suspects] =
       claim === null ? ['', 0, 0] : [claim.queue, claim.limit, claim.suspects ? 1 : 0]
     const request = [worker, queue, limit, suspects, this.#sequence.next(), ...args]
     if (reports.length > 0) request.push(MAX_LOG_LINES, ...reports.flatMap(packReport))
-    const [alive, letters, leases] = await this.#run<CycleRow>(this.#shard, 'cycle', request)
+    const [alive, letters, leases] = await this.#run<CycleRow>(this.#shard, 'cycle', request, withinMs)
     return { alive: alive === 1, settled: read(letters), leases: leases.map((row) => leaseOf(row, queue)) }
   }
 
   async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
-    const { worker, strangers, heard = [], atOnce = '', nth = '' } = request
+    const { worker, undelivered, heard = [], atOnce = '', nth = '' } = request
     const places = heard.flatMap(({ token, position }) => [token, position])
-    const args = [worker, atOnce, nth, heard.length, ...places, ...strangers]
+    const args = [worker, atOnce, nth, heard.length, ...places, ...undelivered]
     const [alive, tokens, cancels, paused] = await this.#run<HeartbeatRow>(this.#shard, 'heartbeat', args)
     return {
       alive: alive === 1,

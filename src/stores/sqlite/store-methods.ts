@@ -1,5 +1,5 @@
 /** The methods of the contract as steps by name, wherever those run. */
-import { checkSettles } from '../settle-check.ts'
+import { checkSettles } from '../settles.ts'
 import type { Store } from '../store.ts'
 import type { StepAnswer, StepArgs, StepName } from './engine/steps.ts'
 

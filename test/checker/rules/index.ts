@@ -1,7 +1,7 @@
 /** All rules, in the order in which they are told of. */
 import type { RuleClass } from '../rule.ts'
 import { Rescue } from './l1-rescue.ts'
-import { Strangers } from './l1-strangers.ts'
+import { UndeliveredLeases } from './l1-undelivered.ts'
 import { Reclaim } from './l2-reclaim.ts'
 import { Starvation } from './l3-starve.ts'
 import { Drain } from './l4-drain.ts'
@@ -40,7 +40,7 @@ export const ALL_RULES: readonly RuleClass[] = [
   Order,
   Suspects,
   Rescue,
-  Strangers,
+  UndeliveredLeases,
   Reclaim,
   Starvation,
   Drain,

@@ -65,8 +65,8 @@ export class OneLease implements Rule {
     for (const { id, token, job } of this.#world.leased) {
       if (job === undefined) continue
       if (this.#world.moves) {
-        if (job.strangerToken !== token) continue
-        const text = `token ${token} was released as a stranger's while its answer was on its way`
+        if (job.undeliveredToken !== token) continue
+        const text = `token ${token} was released as undelivered while its answer was on its way`
         this.#world.report('S3', id, text, [invoked, job.lastMove, event])
       } else if (token > job.seenToken && job.seenToken > 0 && !this.#mayHaveEnded(job)) {
         const text = `claimed under token ${token} although nothing ended the lease of token ${job.seenToken}`
@@ -78,7 +78,7 @@ export class OneLease implements Rule {
   #mayHaveEnded(job: Job): boolean {
     return (
       job.mayHaveEnded ||
-      this.#world.clients.strangers.has(job.seenToken) ||
+      this.#world.clients.undelivered.has(job.seenToken) ||
       this.#world.calls.possible('rescue')
     )
   }

@@ -24,7 +24,7 @@ export class Fence implements Rule {
 
   #moved(event: MoveEvent): void {
     const { by } = event
-    if (by !== 'settle' && by !== 'rescue' && by !== 'release-stranger') return
+    if (by !== 'settle' && by !== 'rescue' && by !== 'release-undelivered') return
     const { job } = this.#world
     const state = job?.state ?? this.#world.finished?.state ?? null
     // Unborn is S2's or S11's business; one that is final, S6's, unless a settle undoes it.

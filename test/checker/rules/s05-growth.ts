@@ -1,6 +1,6 @@
 /**
  * S5: a later lease of a job has a greater token; a claim counts one attempt; nothing else counts one, and one is taken
- * back only if it is handed back: release, snooze, a stranger's release, rescue; replay and replace take back all.
+ * back only if it is handed back: release, snooze, the release of an undelivered lease, rescue; replay and replace take back all.
  */
 import type { Job } from '../book.ts'
 import type { AnswerEvent, HistoryEvent, InvokeEvent, MoveEvent } from '../history.ts'
@@ -83,7 +83,7 @@ function attemptsAfter({ by, settlement, to }: MoveEvent, attempt: number): read
     case 'rescue':
       // Whether a lost worker uses an attempt is a policy; crashes are counted apart.
       return [attempt - 1, attempt]
-    case 'release-stranger':
+    case 'release-undelivered':
       return [attempt - 1, to === 'cancelled' ? attempt : attempt - 1]
     case 'settle':
       if (settlement !== 'release' && settlement !== 'snooze') return [attempt, attempt]

@@ -24,7 +24,7 @@ const LEGAL: Readonly<Record<By, Ends>> = {
   ],
   cancel: [WAITING, ['cancelled']],
   replay: [['dead'], ['ready', 'blocked']],
-  'release-stranger': [['running'], ['ready', 'blocked', 'cancelled']],
+  'release-undelivered': [['running'], ['ready', 'blocked', 'cancelled']],
   replace: [WAITING, WAITING],
   reschedule: [WAITING, WAITING],
   prune: [FINAL, [null]],
@@ -87,7 +87,7 @@ export class LegalMoves implements Rule {
     if (job.state === event.from || job.state === 'dead') return
     if (
       job.state !== null &&
-      (event.by === 'settle' || event.by === 'rescue' || event.by === 'release-stranger')
+      (event.by === 'settle' || event.by === 'rescue' || event.by === 'release-undelivered')
     )
       return // S4
     if (event.by === 'claim' && job.state === 'running') return // S3

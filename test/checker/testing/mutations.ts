@@ -72,7 +72,7 @@ function reanswer(events: Events, chance: Chance): HistoryEvent[] | null {
   const forgotten = new Map<string, number>()
   const settles = new Map<number, readonly SettleCall[]>()
   for (const event of events) {
-    if (event.type === 'move' && (event.by === 'rescue' || event.by === 'release-stranger')) {
+    if (event.type === 'move' && (event.by === 'rescue' || event.by === 'release-undelivered')) {
       lost.add(`${event.job} ${event.token}`)
     }
     if (event.type === 'move' && event.to === null) forgotten.set(event.job, event.seq)
@@ -173,7 +173,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a settle is written under another token',
     noticedAs: ['S4'],
-    mutate: replaceOne(by('settle', 'rescue', 'release-stranger'), (event) => {
+    mutate: replaceOne(by('settle', 'rescue', 'release-undelivered'), (event) => {
       return [{ ...event, token: (event.token ?? 0) - 0.5 }]
     }),
   },

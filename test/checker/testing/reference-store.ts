@@ -164,15 +164,15 @@ export class ReferenceStore {
     return { kind: 'register' }
   }
 
-  #heartbeat({ worker: id, strangers }: CallOf<'heartbeat'>): Reply {
+  #heartbeat({ worker: id, undelivered }: CallOf<'heartbeat'>): Reply {
     const worker = this.#workers.get(id)
     if (worker === undefined) return { kind: 'heartbeat', alive: false, tokens: [] }
     worker.expiresAt = this.#now() + worker.leaseMs
     this.#write({ type: 'lease', what: 'renewed', worker: id, expiresAt: worker.expiresAt })
-    for (const token of strangers) {
+    for (const token of undelivered) {
       for (const entry of this.#revoke(token)) {
         entry.attempt--
-        this.#move(entry, 'release-stranger', entry.cancelled ? 'cancelled' : 'ready')
+        this.#move(entry, 'release-undelivered', entry.cancelled ? 'cancelled' : 'ready')
       }
     }
     const tokens = [...this.#leases].filter(([, lease]) => lease.worker === id).map(([token]) => token)

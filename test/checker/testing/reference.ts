@@ -32,7 +32,7 @@ interface Actor {
   sureUntil: number
   readonly attempts: Attempt[]
   /** Tokens of claims whose answer never came. */
-  readonly strangers: number[]
+  readonly undelivered: number[]
 }
 
 /** A call on its way: not executed yet, or executed and its answer on the way back. */
@@ -70,7 +70,7 @@ export class Reference {
     registered: false,
     sureUntil: 0,
     attempts: [],
-    strangers: [],
+    undelivered: [],
   }))
   readonly #clients: RandomClients
   #buffer: HistoryEvent[] = []
@@ -189,10 +189,10 @@ export class Reference {
   #unanswered({ actor, call, reply }: Flight): void {
     if (call.kind === 'enqueue') return this.#send(call, null)
     if (actor === null) return
-    if (reply?.kind === 'cycle') actor.strangers.push(...reply.leases.map((lease) => lease.token))
+    if (reply?.kind === 'cycle') actor.undelivered.push(...reply.leases.map((lease) => lease.token))
     if (call.kind === 'cycle' && call.settles.length > 0) this.#send({ ...call, claim: null }, actor)
     if (call.kind === 'register') actor.worker = ''
-    if (call.kind === 'heartbeat' && call.worker === actor.worker) actor.strangers.push(...call.strangers)
+    if (call.kind === 'heartbeat' && call.worker === actor.worker) actor.undelivered.push(...call.undelivered)
   }
 
   #answered(actor: Actor, { call, sentAt }: Flight, reply: Reply): void {
@@ -229,7 +229,7 @@ export class Reference {
     actor.worker = ''
     actor.registered = false
     actor.attempts.length = 0
-    actor.strangers.length = 0
+    actor.undelivered.length = 0
   }
 
   #strike(actor: Actor): void {
@@ -261,7 +261,7 @@ export class Reference {
     if (!actor.registered) return
     if (this.#chance.happens(0.25)) {
       return this.#send(
-        { kind: 'heartbeat', worker: actor.worker, strangers: actor.strangers.splice(0) },
+        { kind: 'heartbeat', worker: actor.worker, undelivered: actor.undelivered.splice(0) },
         actor,
       )
     }

@@ -114,7 +114,7 @@ export class Story {
 
   heartbeat(worker: string, node = 'n1'): this {
     const reply: Reply = { kind: 'heartbeat', alive: true, tokens: [] }
-    return this.call({ kind: 'heartbeat', worker, strangers: [] }, reply, node)
+    return this.call({ kind: 'heartbeat', worker, undelivered: [] }, reply, node)
   }
 
   /** A call that moves nothing. */

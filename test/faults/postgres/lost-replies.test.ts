@@ -33,7 +33,7 @@ describe.concurrent('lost answers', PATIENT, () => {
     const { verdict, events } = await stage.fleet.judge()
     expect(verdict.counted.settlesAlready).toBeGreaterThan(0)
     // Leases that their worker never heard of.
-    expect(events.some((event) => event.type === 'move' && event.by === 'release-stranger')).toBe(true)
+    expect(events.some((event) => event.type === 'move' && event.by === 'release-undelivered')).toBe(true)
   })
 
   test('to all the rest lose nothing', async (context) => {

@@ -49,7 +49,7 @@ function bounds(allow: (ms: number) => number): CheckOptions {
     sweepMs: LEASE_MS / 6,
     epsilonMs: allow(1_000),
     failoverMs: allow(LEASE_MS + LEASE_MS / 2 + 1_000),
-    strangerMs: allow(3 * LEASE_MS),
+    undeliveredMs: allow(3 * LEASE_MS),
     visibleMs: allow(100),
     // A claim sweeps from the start after at most 5 s, but jobs stay claimable all through an outage.
     overtakeMs: allow(15_000),

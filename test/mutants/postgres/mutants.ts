@@ -72,11 +72,13 @@ export const POSTGRES_MUTANTS: readonly TextMutant[] = [
     caughtBy: ['a rescued lease settles nothing while the job waits: completed'],
   },
   {
-    name: 'a stranger is not revoked',
+    name: 'an undelivered lease is not revoked',
     file: 'heartbeat.sql',
     find: '    insert into holdfast.revoked as revoked (token) values (v_lease.token) on conflict do nothing;\n',
     replace: '',
-    caughtBy: ['a stranger is released: claimable at once, its attempt handed back, its token worth nothing'],
+    caughtBy: [
+      'an undelivered lease is released: claimable at once, its attempt handed back, its token worth nothing',
+    ],
   },
   {
     name: 'a cycle drops its reports',

@@ -32,7 +32,7 @@ async function rescueWhile<T>(
     await harness.advance(LEASE_MS + SECOND_MS)
     // A script that the server does not know yet is sent twice, and would come too late.
     await harness.cycle(newWorkerId(), [], null)
-    await harness.store.heartbeat({ worker: newWorkerId(), strangers: [] })
+    await harness.store.heartbeat({ worker: newWorkerId(), undelivered: [] })
     let answer: Promise<T> | undefined
     // Sent before the rescue on the same connection, so that the server sees it first.
     crossing = () => {
@@ -60,7 +60,7 @@ export const CROSSINGS: Readonly<Record<string, (open: OpenTelling) => Promise<v
   'a heartbeat that crosses a rescue keeps the lease': (open) =>
     rescueWhile(
       open,
-      (harness, [first]) => harness.store.heartbeat({ worker: (first as Held).worker, strangers: [] }),
+      (harness, [first]) => harness.store.heartbeat({ worker: (first as Held).worker, undelivered: [] }),
       async (harness, [first], rescued, { alive }) => {
         assert.equal(alive, true)
         assert.deepEqual(rescued, [])

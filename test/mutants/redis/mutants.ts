@@ -279,7 +279,7 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
     file: 'release',
     find: "  if reason then return finish(id, queue, 'x', rank, 1, ',' .. reason) end\n",
     replace: '',
-    caughtBy: ['a job to be cancelled in a lease that is released as a stranger is cancelled'],
+    caughtBy: ['a job to be cancelled in a lease that is released as undelivered is cancelled'],
   },
   {
     name: 'a replay keeps the attempts that were used',

@@ -35,7 +35,7 @@ const ADMIN = 'src/stores/memory/admin.ts'
 const SESSION = 'src/worker/session.ts'
 const WORKER = 'src/worker/worker.ts'
 const PLAN = 'src/worker/plan.ts'
-const STRANGERS = 'src/worker/strangers.ts'
+const UNDELIVERED = 'src/worker/undelivered.ts'
 const SCHEDULES = 'src/stores/memory/schedules.ts'
 const DUE = 'src/scheduler/due.ts'
 
@@ -250,29 +250,29 @@ export const MUTANTS: readonly Mutant[] = [
   },
   // ── life of a worker ───────────────────────────────────────────────────────
   {
-    name: 'a stranger is released while its answer travels',
+    name: 'an undelivered lease is released while its answer travels',
     from: "postgres.md: release only what is older than the claim's deadline, and seen twice",
-    file: STRANGERS,
+    file: UNDELIVERED,
     find: 'this.#provenMs = 2 * callTimeoutMs',
     replace: 'void callTimeoutMs\n    this.#provenMs = -1',
     and: {
       file: SESSION,
-      find: '    this.#strangers.note(answer.tokens, this.#isKnown, sentMs)\n',
+      find: '    this.#undelivered.note(answer.tokens, this.#isKnown, sentMs)\n',
       replace:
-        '    this.#strangers.note(answer.tokens, this.#isKnown, sentMs)\n    if (this.#strangers.proven(this.#isKnown, sentMs).length > 0) this.#bell.ring()\n',
+        '    this.#undelivered.note(answer.tokens, this.#isKnown, sentMs)\n    if (this.#undelivered.proven(this.#isKnown, sentMs).length > 0) this.#bell.ring()\n',
     },
   },
   {
-    name: 'strangers are never released',
+    name: 'undelivered leases are never released',
     from: 'a claim whose reply was lost is held for ever',
-    file: STRANGERS,
+    file: UNDELIVERED,
     find: 'this.#provenMs = 2 * callTimeoutMs',
     replace: 'void callTimeoutMs\n    this.#provenMs = Infinity',
   },
   {
     name: 'claims without an answer are not counted',
     from: 'a late claim stands before jobs that were started: their crash is not counted (seed 141, 15 minutes)',
-    file: STRANGERS,
+    file: UNDELIVERED,
     find: 'return this.#lostClaims.reduce((sum, { jobs }) => sum + jobs, 0)',
     replace: 'return 0',
   },

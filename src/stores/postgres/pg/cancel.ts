@@ -10,8 +10,8 @@ const CANCEL_MS = 2_000
 const CANCEL_CODE = 80_877_102
 
 /**
- * Best effort: resolves when it is sent or given up. In plain text even if the connection uses TLS, which the server
- * accepts.
+ * Best effort: resolves once the request was sent or given up. In plain text even if the connection uses TLS, which the
+ * server accepts.
  */
 export function cancelRunning(clock: Clock, client: OwnClient): Promise<void> {
   const { host, port, processID, secretKey } = client
@@ -26,7 +26,7 @@ export function cancelRunning(clock: Clock, client: OwnClient): Promise<void> {
     const cancel = clock.after(CANCEL_MS, () => socket.destroy())
     socket.on('error', () => undefined)
     socket.on('connect', () => socket.end(message))
-    // The server answers by hanging up.
+    // The server closes the connection without an answer.
     socket.on('close', () => {
       cancel()
       resolve()

@@ -16,7 +16,7 @@ export class PgConnection<Client extends PgClient = PgClient> {
   readonly #drop: (busy: boolean) => void
   readonly #onError = (error: Error): void => this.#fail(error)
   #last: Promise<unknown> = Promise.resolve()
-  /** Why it is of no use any more. */
+  /** Why the connection can no longer be used. */
   #broken: Error | undefined
   #dropped = false
   #busy = false
@@ -53,7 +53,7 @@ export class PgConnection<Client extends PgClient = PgClient> {
     this.#drop(this.#busy)
   }
 
-  /** Before the connection goes back to where it came from. */
+  /** Call this before the connection goes back to its pool. */
   detach(): void {
     this.#dropped = true
     this.client.removeListener('error', this.#onError)
@@ -72,7 +72,7 @@ export class PgConnection<Client extends PgClient = PgClient> {
       })
     } catch (error) {
       if (error instanceof Error && endsConnection(error)) this.#fail(error)
-      // Cut off from this side, the socket's complaint is not the reason.
+      // If this side ended the connection, the socket's error is not the reason.
       throw this.#dropped && this.#broken !== undefined ? this.#broken : error
     } finally {
       this.#busy = false

@@ -28,7 +28,7 @@ export interface PgClient {
   query(query: PgQuery): Promise<PgResult>
   on(event: 'error', listener: (error: Error) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
-  /** 'I' where no transaction is open; since 8.20 or so. */
+  /** 'I' if no transaction is open; since about version 8.20. */
   getTransactionStatus?(): string | null
 }
 
@@ -38,7 +38,7 @@ export interface OwnClient extends PgClient {
   readonly port: number
   readonly processID: number | null
   readonly secretKey: number | null
-  /** Not in its documentation, but the only way to end a connection that does not answer. */
+  /** Undocumented, but the only way to end a connection that does not answer. */
   readonly connection: { readonly stream: { destroy(): void } }
   connect(): Promise<unknown>
   end(): Promise<void>
@@ -80,7 +80,7 @@ export async function loadPg(): Promise<PgModule> {
   }
 }
 
-/** Per query, so that neither does a user's `pg.types.setTypeParser` reach us nor ours reach the user. */
+/** Per query, so that a user's `pg.types.setTypeParser` does not affect us, nor ours the user. */
 export const resultTypes: PgTypes = { getTypeParser: parserOf }
 
 const CONNECT_MS = 5_000
@@ -131,9 +131,9 @@ export class Connector {
     }
   }
 
-  /** Politely, then by force. */
+  /** Closes it in the protocol's way first, then by force. */
   async end(client: OwnClient): Promise<void> {
-    const late = (): Error => unreachable('The database did not say goodbye.')
+    const late = (): Error => unreachable('The database did not close the connection in time.')
     await withDeadline(this.#clock, GOODBYE_MS, client.end(), late).catch(() => undefined)
     cut(client)
   }

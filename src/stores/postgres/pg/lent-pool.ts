@@ -9,13 +9,13 @@ import { CLOSE_GRACE_MS, closed, poolFull } from './own-pool.ts'
 import type { PoolLimits, ConnectionPool } from './own-pool.ts'
 import { PgConnection } from './connection.ts'
 
-/** As much of a `pg.Pool` as we use. */
+/** The part of a `pg.Pool` that we use. */
 export interface LentPool {
   connect(): Promise<LentClient>
 }
 
 export interface LentClient extends PgClient {
-  /** Gives it back; with true it is ended. */
+  /** Gives it back; true ends it. */
   release(destroy?: boolean): void
 }
 
@@ -29,7 +29,7 @@ export class LentConnections implements ConnectionPool {
   readonly #pool: LentPool
   readonly #clock: Clock
   readonly #limits: PoolLimits
-  /** How many statements take is the owner's affair; handlers' transactions must leave them some. */
+  /** The owner decides how many connections statements may use; handlers' transactions must leave them some. */
   readonly #permits: Permits
   readonly #used = new Set<PgConnection<LentClient>>()
   readonly #ignore = (): void => undefined

@@ -28,7 +28,9 @@ export interface ListenerParts {
   readonly clock: Clock
   readonly random: Random
   readonly onNotice: (line: string) => void
-  /** Sends a notice by another connection: a pooler would hand the listener its own notices even where it loses all others. */
+  /**
+   * Sends a notice through another connection: a pooler delivers a listener's own notices even if it loses all others.
+   */
   readonly notify: (channel: string, payload: string) => Promise<void>
 }
 
@@ -40,12 +42,12 @@ interface Subscriber {
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 5_000 }
 const ASK_EVERY_MS = 30_000
 const TRIAL_MS = 2_000
-/** How long to leave it at polling before trying once more: the trial may have failed by a moment's overload. */
+/** How long to rely on polling before another try: a moment of overload may have failed the test. */
 const DEAF_MS = 300_000
-/** How long to wait while the server denies the connection: nothing changes until a person does something. */
+/** Pause while the server denies the connection: a person has to change something first. */
 const DENIED_MS = 30_000
 
-/** The connection listens, but nothing comes. */
+/** The connection listens, but no notice arrives. */
 class Deaf extends Error {}
 
 export class Listener {
@@ -53,7 +55,7 @@ export class Listener {
   readonly #channels = new Map<string, Set<Subscriber>>()
   /** The loop that keeps the connection open; there is one while there are listeners. */
   #running: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined
-  /** Settles with the try under way; what is listened to by then is in effect. */
+  /** Settles with the current try; every channel registered by then is listened to. */
   #trying: Promise<void> = Promise.resolve()
   #link: Link | undefined
   /** The heartbeat thread came up since the last try. */
@@ -134,7 +136,7 @@ export class Listener {
         backoffMs = BACKOFF.firstMs
         if (!isFirst) this.#tellGap()
         await link.until(() => stop.aborted || this.#canMove(link), stop)
-        // A loop that began meanwhile has its own.
+        // A loop that started meanwhile has a signal of its own.
         if (this.#link === link) this.#link = undefined
         if (!stop.aborted && link.broken === undefined) {
           replaced = link
@@ -153,7 +155,7 @@ export class Listener {
     return this.#threadIsUp && link.isOwn
   }
 
-  /** One try at a connection that hears; undefined where it failed. */
+  /** One try to open a connection that receives notices; undefined if it failed. */
   async #try(stop: AbortSignal): Promise<Link | undefined> {
     let done = (): void => undefined
     this.#trying = new Promise((resolve) => (done = resolve))
@@ -182,7 +184,7 @@ export class Listener {
     try {
       for (const channel of this.#channels.keys()) await link.listen(channel)
       await link.tryOut()
-      // Who came meanwhile.
+      // Listeners that were added meanwhile.
       for (const channel of this.#channels.keys()) await link.listen(channel)
       if (link.broken !== undefined) throw link.broken
       stop.throwIfAborted()
@@ -195,7 +197,7 @@ export class Listener {
     }
   }
 
-  /** Apart from each other and from the socket: what one of them throws is not the others' problem. */
+  /** In microtasks, so that a listener that throws affects neither the others nor the socket. */
   #deliver({ channel, payload = '' }: PgNotice): void {
     for (const { onNotice } of this.#channels.get(channel) ?? []) queueMicrotask(() => onNotice(payload))
   }
@@ -216,18 +218,18 @@ export class Listener {
     const told = this.#denied
     this.#denied = isLasting(error)
     if (!this.#denied || told || !(error instanceof Error)) return
-    this.#parts.onNotice(`New jobs are found by polling only, somewhat later. ${error.message}`)
+    this.#parts.onNotice(`Workers find new jobs by polling only, so somewhat later. ${error.message}`)
   }
 
   #noteHearing(): void {
     if (!this.#deaf && !this.#denied) return
     this.#deaf = false
     this.#denied = false
-    this.#parts.onNotice('Notices arrive again: new jobs are found at once.')
+    this.#parts.onNotice('Notices arrive again: workers find new jobs at once.')
   }
 }
 
-/** One connection that listens, from its making to its end. */
+/** One connection that listens, from when it is opened to its end. */
 class Link {
   readonly #wire: Wire
   readonly #parts: ListenerParts
@@ -280,7 +282,7 @@ class Link {
     await this.#run(`unlisten ${quoted(channel)}`)
   }
 
-  /** Rejects with `Deaf` where a notice is sent and does not come. */
+  /** Rejects with `Deaf` if a notice was sent and did not arrive. */
   async tryOut(): Promise<void> {
     const { clock, random, notify } = this.#parts
     const channel = `holdfast_trial_${random.uint32().toString(36)}${random.uint32().toString(36)}`
@@ -290,7 +292,7 @@ class Link {
       const arrived = new Promise<void>((resolve) => {
         this.#tells.onNotice = (notice) => (notice.channel === channel ? resolve() : deliver(notice))
       })
-      const late = (): Error => unreachable('The notice of the trial could not be sent.')
+      const late = (): Error => unreachable('The test notice could not be sent.')
       const sent = withDeadline(clock, ANSWER_MS, notify(channel, channel), late)
       await Promise.race([sent, this.#wire.gone])
       await withDeadline(clock, TRIAL_MS, Promise.race([arrived, this.#wire.gone]), () => new Deaf())
@@ -300,7 +302,7 @@ class Link {
     await this.#run(`unlisten ${quoted(channel)}`)
   }
 
-  /** Resolves when the connection is of no further use, or when `over`; `stop` has it looked at again. */
+  /** Resolves when the connection is of no further use, or once `over` is true; `stop` makes it check again. */
   async until(over: () => boolean, stop: AbortSignal): Promise<void> {
     const look = (): void => this.look()
     stop.addEventListener('abort', look)
@@ -322,14 +324,14 @@ class Link {
       await this.#wire.run(text)
       return true
     } catch (error) {
-      // Even where the server merely refused: a connection that does not do as told is no use here.
+      // Even if the server merely refused: a connection that cannot LISTEN is of no use here.
       this.destroy(toError(error))
       return false
     }
   }
 }
 
-/** As an identifier. */
+/** Quotes an identifier. */
 function quoted(channel: string): string {
   return `"${channel.replaceAll('"', '""')}"`
 }

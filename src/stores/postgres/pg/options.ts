@@ -14,21 +14,21 @@ import type { LentPool } from './lent-pool.ts'
 export type PgExecutorOptions = PgSource & {
   /** Shown in pg_stat_activity. @default 'holdfast' */
   readonly applicationName?: string
-  /** How many connections of our own for statements; not for a lent pool. @default 2 */
+  /** Number of our own connections for statements; unused with a lent pool. @default 2 */
   readonly connections?: number
-  /** How many more for handlers' transactions; of a lent pool, how many they may have at a time. @default 5 */
+  /** Number of further connections for handlers' transactions, also with a lent pool. @default 5 */
   readonly commitConnections?: number
   /** How long one statement may take, and how long to wait for a free connection. @default 30_000 */
   readonly queryTimeoutMs?: number
-  /** Whether statements are kept prepared on the server; 'auto' finds out whether that works. @default 'auto' */
+  /** Whether to prepare statements on the server; 'auto' finds out whether that works. @default 'auto' */
   readonly prepare?: boolean | 'auto'
-  /** Called once, with a line for people, about anything that does not work as well as it could. @default none */
+  /** Called with one line about anything that does not work as well as it could. @default none */
   readonly onNotice?: (line: string) => void
 }
 
 export type PgSource =
   | { readonly connectionString: string; readonly pool?: undefined }
-  /** With a connection string as well, wake-ups come by LISTEN on a connection of our own. */
+  /** If there is a connection string as well, a connection of our own LISTENs for wake-ups. */
   | { readonly pool: LentPool; readonly connectionString?: string | undefined }
 
 export interface PgSettings {

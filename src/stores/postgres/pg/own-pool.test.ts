@@ -89,16 +89,21 @@ describe('a connection that does not answer', () => {
   })
 })
 
-describe('a statement with a short timeout', () => {
-  test('is not started after it has waited too long for a connection', async () => {
+describe('a statement that may only be sent for a short time', () => {
+  test.each([
+    ['because it has a short timeout', 100, undefined],
+    ['because its caller waits no longer', undefined, 100],
+  ])('%s is not started after it has waited too long for a connection', async (_, timeoutMs, withinMs) => {
     const executor = connect({ connections: 1, queryTimeoutMs: 300_000 })
-    await executor.script('create table begun (n int)')
-    const write = { ...sql('write', 'insert into begun values (1)'), timeoutMs: 100 }
+    await executor.script('drop table if exists begun; create table begun (n int)')
+    const write = { ...sql('write', 'insert into begun values (1)'), ...(timeoutMs && { timeoutMs }) }
     let slow: Promise<unknown> = Promise.resolve()
     await whileLocked(async () => {
       slow = executor.query(locked, [])
       await eventually(async () => expect(await countOf(waiting)).toBe(1))
-      await expect(executor.query(write, [])).rejects.toMatchObject({ code: 'HF_STORE_UNREACHABLE' })
+      await expect(executor.query(write, [], withinMs)).rejects.toMatchObject({
+        code: 'HF_STORE_UNREACHABLE',
+      })
       expect(await executor.query(one, [])).toEqual([{ n: 1 }])
       expect(await executor.query(sql('begun', 'select n from begun'), [])).toEqual([])
     })

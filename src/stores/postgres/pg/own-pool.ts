@@ -2,8 +2,8 @@
  * A few connections of our own. take() returns one that works: idle ones are checked first, old ones are replaced, and
  * waiting for a free one has a timeout.
  *
- * A statement may take half a minute, and one on a dead connection takes as long to fail; a worker should recover sooner.
- * So a statement that is not done after a moment keeps running, but yields its place in the pool.
+ * A statement may take half a minute, and one on a dead connection takes as long to fail; a worker should recover
+ * sooner. So a statement that is not done after a moment keeps running, but yields its place in the pool.
  */
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../../../errors.ts'
@@ -34,12 +34,12 @@ interface Idle {
   readonly cancel: () => void
 }
 
-/** Statements of ours, or transactions in which a handler's code runs, for as long as that takes. */
+/** Our own statements, or transactions in which a handler's code runs for as long as it likes. */
 export type PoolUse = 'statements' | 'commits'
 
 export interface PoolLimits {
   readonly use: PoolUse
-  /** How many connections. */
+  /** Maximum number of connections. */
   readonly most: number
   /** How long to wait for a free connection. */
   readonly waitMs: number
@@ -74,7 +74,7 @@ export class OwnPool implements ConnectionPool {
   readonly #permits: Permits
   readonly #used = new Map<PgConnection<OwnClient>, Place>()
   readonly #retireAtMs = new WeakMap<PgConnection, number>()
-  /** What is being ended, by us or by the server on our request. */
+  /** Connections that are being ended, by us or by the server on our request. */
   readonly #ending = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   #idle: Idle[] = []
@@ -85,7 +85,7 @@ export class OwnPool implements ConnectionPool {
   constructor(parts: PoolParts) {
     this.#parts = parts
     this.#permits = new Permits(parts.clock, parts.most)
-    // Every connection in the making listens: any number of them is no leak.
+    // Each connection that is being opened adds a listener, so many listeners are not a leak.
     setMaxListeners(0, this.#closing.signal)
   }
 
@@ -94,7 +94,7 @@ export class OwnPool implements ConnectionPool {
     await this.#permits.take(waitMs, () => poolFull({ ...this.#parts, waitMs }))
     const place = this.#occupy()
     const obtained = this.#obtain()
-    // A close waits for it, too.
+    // A close waits for it as well.
     this.#track(obtained.then(nothing, nothing))
     try {
       const connection = await obtained
@@ -144,7 +144,7 @@ export class OwnPool implements ConnectionPool {
 
   #occupy(): Place {
     const place: Place = { yielded: false, cancel: nothing }
-    // A handler's transaction takes what it takes, and their number is what the user allowed.
+    // A handler's transaction may be long, and the user has chosen how many there may be.
     if (this.#parts.use === 'commits') return place
     const yieldPlace = (): void => {
       if (this.#yielded < this.#parts.most) this.#yieldPlace(place)
@@ -172,7 +172,7 @@ export class OwnPool implements ConnectionPool {
     this.#idle = this.#idle.map((idle) => ({ ...idle, sinceMs: -Infinity }))
   }
 
-  /** The one that was used last: the others may stand idle until they are replaced. */
+  /** The most recently used one first: the others may stay idle until they are replaced. */
   async #takeIdle(): Promise<PgConnection<OwnClient> | undefined> {
     const { clock } = this.#parts
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
@@ -192,7 +192,7 @@ export class OwnPool implements ConnectionPool {
       return true
     } catch (error) {
       connection.destroy(toError(error))
-      // The others stood idle for as long or longer: asking them, too, would take as much time again.
+      // The others have been idle for at least as long: checking each of them would take as much time again.
       this.#endIdle()
       return false
     }
@@ -206,13 +206,13 @@ export class OwnPool implements ConnectionPool {
       if (busy) this.#track(cancelRunning(clock, client))
       cut(client)
     })
-    // Not all at once, as they were made.
+    // Spread out, because they were all opened at about the same time.
     this.#retireAtMs.set(connection, clock.monotonicMs() + LIFETIME_MS * (0.9 + random.float() / 10))
     return connection
   }
 
   #rest(connection: PgConnection<OwnClient>): void {
-    // Idle connections keep no process alive.
+    // Idle connections must not keep the process alive.
     connection.client.unref()
     const { clock, use } = this.#parts
     const cancel =

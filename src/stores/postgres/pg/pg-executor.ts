@@ -3,6 +3,7 @@
  * other end is gone. Permanent errors come out as HoldfastErrors, under codes of their own; other errors of the server
  * and of the socket come out as they are, so that the caller takes them for an outage and tries again.
  */
+import type { HoldfastError } from '../../../errors.ts'
 import { systemClock } from '../../../std/clock.ts'
 import type { Clock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
@@ -10,7 +11,7 @@ import type { Random } from '../../../std/random.ts'
 import { toError } from '../../../std/text.ts'
 import { retryAfter } from '../conflicts.ts'
 import { explain, isConflict, isReplaced, isStalePlan } from '../server-errors.ts'
-import { Connector, loadPg, resultTypes } from './driver.ts'
+import { Connector, loadPg, resultTypes, unreachable } from './driver.ts'
 import type { PgModule } from './driver.ts'
 import { LentConnections } from './lent-pool.ts'
 import { Listener, type Listening } from './listener.ts'
@@ -30,7 +31,7 @@ export interface PgParts {
   readonly clock: Clock
   readonly random: Random
   readonly load: () => Promise<PgModule>
-  /** The thread on whose connection to listen. @default null: a connection of our own */
+  /** The thread whose connection listens. @default null: a connection of our own */
   readonly thread: ListenThread | null
 }
 
@@ -40,6 +41,8 @@ export interface TransactionOptions {
    * enqueues. @default false
    */
   readonly ofHandler?: boolean
+  /** How long to wait for a connection. @default that of the pool */
+  readonly waitMs?: number
 }
 
 /** Migrations may build indexes of large tables. */
@@ -61,14 +64,17 @@ export class PgExecutor implements Queryable {
   readonly #pool: ConnectionPool
   /** For handlers' transactions: they may take all of these, and none of the others. */
   readonly #commitPool: ConnectionPool
-  /** Null where there is no way to a connection of our own. */
+  /** Null if there is no connection string to open a connection with. */
   readonly #listener: Listener | null
   #opening: Promise<ServerFacts> | undefined
   #closing: Promise<void> | undefined
   #saidDeaf = false
-  /** Errors of our own statements that an upgrade may have caused. The same errors of a handler's are its own affair. */
+  /**
+   * Errors of our own statements that an upgrade may have caused. A handler's statements may fail in the same way, but
+   * are not repeated.
+   */
   readonly #interrupted = new WeakSet<object>()
-  /** Whether a statement by itself runs at read committed, as all of ours need to: they lock first and look then. */
+  /** Whether single statements run at read committed, which all of ours need: they lock first and read then. */
   #isReadCommitted = true
 
   constructor(settings: PgSettings, parts: PgParts) {
@@ -112,10 +118,27 @@ export class PgExecutor implements Queryable {
     return this.#opening
   }
 
-  query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]> {
-    if (!this.#isReadCommitted) return this.transaction((tx) => tx.query<Row>(statement, values))
-    const run = (connection: PgConnection): Promise<Row[]> => this.#run<Row>(connection, statement, values)
-    return this.#retried(() => withConnection(this.#pool, run, this.#timeoutMs(statement))).catch(rethrow)
+  query<Row>(statement: Statement, values: readonly SqlValue[], withinMs = Infinity): Promise<Row[]> {
+    const waitMs = Math.min(this.#timeoutMs(statement), withinMs)
+    let sendByMs = this.#parts.clock.monotonicMs() + withinMs
+    const refuseIfLate = (): void => {
+      // It may have taken long to open the connection, or to find one that works.
+      if (this.#parts.clock.monotonicMs() > sendByMs) throw tooLate()
+      // What was sent and rolled back is sent again.
+      sendByMs = Infinity
+    }
+    if (!this.#isReadCommitted) {
+      const runIn = (tx: Transaction): Promise<Row[]> => {
+        refuseIfLate()
+        return tx.query<Row>(statement, values)
+      }
+      return this.transaction(runIn, { waitMs })
+    }
+    const run = (connection: PgConnection): Promise<Row[]> => {
+      refuseIfLate()
+      return this.#run<Row>(connection, statement, values)
+    }
+    return this.#retried(() => withConnection(this.#pool, run, waitMs)).catch(rethrow)
   }
 
   /**
@@ -140,7 +163,8 @@ export class PgExecutor implements Queryable {
     }
   }
 
-  #transact<T>(work: (tx: Transaction) => Promise<T>, { ofHandler = false }: TransactionOptions): Promise<T> {
+  #transact<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions): Promise<T> {
+    const { ofHandler = false, waitMs } = options
     const run = (connection: PgConnection): Promise<T> =>
       transact(
         {
@@ -153,7 +177,7 @@ export class PgExecutor implements Queryable {
         work,
       )
     const pool = ofHandler ? this.#commitPool : this.#pool
-    return this.#retried(() => withConnection(pool, run))
+    return this.#retried(() => withConnection(pool, run, waitMs))
   }
 
   async script(sql: string): Promise<void> {
@@ -170,7 +194,7 @@ export class PgExecutor implements Queryable {
 
   /**
    * Listens on a channel until stopped. `onGap` is called whenever notices may have been missed (the connection was
-   * lost and is back); where the database cannot listen at all, `onGap` is never called and `listening` is false.
+   * lost and is back); if the database cannot listen at all, `onGap` is never called and `listening` is false.
    */
   async listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): Promise<Listening> {
     if (this.#closing !== undefined) throw closed()
@@ -178,7 +202,7 @@ export class PgExecutor implements Queryable {
     if (!this.#saidDeaf) {
       this.#saidDeaf = true
       this.#settings.onNotice(
-        'A lent pool without a connection string cannot LISTEN: new jobs are found by polling only, somewhat later. Pass `connectionString` beside `pool` to be woken at once.',
+        'A lent pool without a connection string cannot LISTEN, so workers find new jobs by polling only, somewhat later. Pass a connection string in addition to `pool`.',
       )
     }
     return { listening: false, stop: () => Promise.resolve() }
@@ -209,7 +233,7 @@ export class PgExecutor implements Queryable {
     if (level === 'read committed' || !this.#isReadCommitted) return
     this.#isReadCommitted = false
     this.#settings.onNotice(
-      `Statements run at "${level}" by default here: each of ours takes a transaction at "read committed" of its own, somewhat slower. Set default_transaction_isolation to 'read committed' for this role to spare that.`,
+      `Statements run at "${level}" by default here, so each of ours needs its own transaction at "read committed", which is somewhat slower. To avoid that, set default_transaction_isolation to 'read committed' for this role.`,
     )
   }
 
@@ -272,4 +296,8 @@ async function withConnection<T>(
   } finally {
     pool.give(connection)
   }
+}
+
+function tooLate(): HoldfastError {
+  return unreachable('A connection came too late: the caller no longer waits for this statement.')
 }

@@ -1,6 +1,7 @@
 /**
- * Named prepared statements save parsing and planning, but live in one connection of the server. A pooler that hands out
- * another one for each transaction (PgBouncer before 1.21) loses them: 'auto' notices, and does without from then on.
+ * Named prepared statements save parsing and planning, but live in one connection of the server. A pooler that hands
+ * out another one for each transaction (PgBouncer before 1.21) loses them: 'auto' notices, and does without from then
+ * on.
  */
 import { createHash } from 'node:crypto'
 import type { Statement } from './statement.ts'
@@ -18,12 +19,13 @@ export class Preparing {
     this.#on = policy !== false
   }
 
-  /** What to call it on the server; undefined where it is not to be kept there. */
+  /** Name of the prepared statement; undefined if it is not to be prepared. */
   nameOf({ name, text }: Statement): string | undefined {
     if (!this.#on) return undefined
     let unique = this.#names.get(text)
     if (unique === undefined) {
-      // The digest keeps two versions of us apart behind one pooler: the old one's text must not run in our name.
+      // The digest keeps two versions of Holdfast apart behind one pooler: the text of the old one must not run under
+      // our name.
       const digest = createHash('sha256').update(text).digest('hex').slice(0, 12)
       unique = `${name.slice(0, 50)}_${digest}`
       this.#names.set(text, unique)
@@ -31,7 +33,7 @@ export class Preparing {
     return unique
   }
 
-  /** Whether this failed for its name only, so that it may be tried again without one. */
+  /** Whether the statement failed only because of its name, so that it can be sent again without one. */
   givesUp(error: unknown): boolean {
     if (this.#policy !== 'auto' || !isLostStatement(error)) return false
     if (this.#on) {

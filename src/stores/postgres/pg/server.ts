@@ -1,4 +1,4 @@
-/** Whether a server can be used, as asked at the opening. */
+/** Checks whether a server can be used, when the store is opened. */
 import { HoldfastError } from '../../../errors.ts'
 import type { Statement } from './statement.ts'
 import { unreachable } from './driver.ts'
@@ -13,7 +13,7 @@ export interface ServerState {
   readonly recovering: boolean
   readonly readOnly: boolean
   readonly encoding: string
-  /** What a statement by itself runs at. */
+  /** Isolation level of a statement outside a transaction. */
   readonly isolation: string
 }
 
@@ -29,7 +29,7 @@ export const askServer: Statement = {
 const OLDEST = 130_000
 
 export function checkServer(state: ServerState | undefined): ServerFacts {
-  if (state === undefined) throw unreachable('The database did not tell its version.')
+  if (state === undefined) throw unreachable('The database did not report its version.')
   const { version } = state
   if (version < OLDEST) {
     const major = version >= 100_000 ? Math.floor(version / 10_000) : version / 10_000
@@ -48,7 +48,7 @@ export function checkServer(state: ServerState | undefined): ServerFacts {
       { hint: "Create a database with it: create database … encoding 'UTF8' template template0." },
     )
   }
-  // Both pass when the fail-over is over or the right server is found, so they are worth another try.
+  // Both may pass once a failover is complete or the right server is found, so they are worth another try.
   if (state.recovering) {
     throw unreachable('The server is a standby: it is in recovery and takes no writes.', {
       hint: 'Connect to the primary, or wait until this server is promoted.',

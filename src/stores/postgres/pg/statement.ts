@@ -1,6 +1,6 @@
 /**
  * What is sent to the database. Values are texts, numbers, booleans and null only (lists travel as array literals, see
- * `literals.ts`), so that no idea of a type that `pg` has gets in between. All JSON comes back parsed, bigint columns come
+ * `literals.ts`), so that the type conversions of `pg` do not matter. All JSON comes back parsed, bigint columns come
  * back as numbers.
  */
 
@@ -19,7 +19,8 @@ export interface Statement {
 
 /** The executor, or a transaction of it. */
 export interface Queryable {
-  query<Row>(statement: Statement, values: readonly SqlValue[]): Promise<Row[]>
+  /** `withinMs`: it is not sent after that time, whatever it waits for. */
+  query<Row>(statement: Statement, values: readonly SqlValue[], withinMs?: number): Promise<Row[]>
   /** Runs a script of several statements without values: migrations, and what cannot run in a transaction. */
   script(sql: string): Promise<void>
 }

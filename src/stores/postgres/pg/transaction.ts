@@ -1,4 +1,7 @@
-/** One transaction on one connection: what is done in it counts as a whole, or not at all, or is said to be unknown. */
+/**
+ * One transaction on one connection: it is committed or rolled back as a whole, or its error says that the outcome is
+ * unknown.
+ */
 import { HoldfastError } from '../../../errors.ts'
 import { toError } from '../../../std/text.ts'
 import { endsConnection, explain, sqlState } from '../server-errors.ts'
@@ -6,7 +9,7 @@ import { unreachable } from './driver.ts'
 import type { PgConnection } from './connection.ts'
 import type { Queryable, SqlValue, Statement } from './statement.ts'
 
-/** What a handler writes through: the shape of a client of `pg`, so that whatever takes one takes it. */
+/** What a handler writes through. It has the shape of a client of `pg`, so that code that takes one can use it. */
 export interface TransactionHandle {
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: unknown[] }>
 }
@@ -20,7 +23,7 @@ export interface TransactionParts {
     statement: Statement,
     values: readonly SqlValue[],
   ) => Promise<Row[]>
-  /** Whether an error means that the whole transaction is to be tried again. */
+  /** Whether the whole transaction should be tried again after this error. */
   readonly isWorthRetrying: (error: unknown) => boolean
 }
 
@@ -32,7 +35,7 @@ export async function transact<T>(
 ): Promise<T> {
   const { connection, timeoutMs, isWorthRetrying } = parts
   const tx = new Transaction(parts)
-  // Said aloud: a database may have another level by default.
+  // Explicitly, because the default of a database may be another level.
   await connection.run({ text: 'begin isolation level read committed' }, timeoutMs)
   let result: T
   try {
@@ -40,7 +43,7 @@ export async function transact<T>(
   } catch (error) {
     tx.over = true
     await rollback(connection)
-    // Whatever became of it on its way through the caller's code.
+    // The caller's code may have wrapped or replaced it.
     throw isWorthRetrying(tx.failure) ? tx.failure : error
   }
   tx.over = true
@@ -64,7 +67,7 @@ export class Transaction implements Queryable {
   }
 
   readonly handle: TransactionHandle = {
-    // With the driver's own types and none of our names: these statements, and their errors, are the user's.
+    // With the driver's own types and unnamed: these statements and their errors belong to the user.
     query: (text, values = []) =>
       this.#do('a statement', () =>
         this.#parts.connection.run({ text, values: [...values] }, this.#parts.timeoutMs),
@@ -89,7 +92,7 @@ export class Transaction implements Queryable {
 }
 
 async function commit(connection: PgConnection, timeoutMs: number, tx: Transaction): Promise<void> {
-  // Lost before the commit was sent: certainly undone.
+  // Lost before the commit was sent, so it was certainly rolled back.
   if (connection.broken !== undefined) throw connection.broken
   let answer
   try {
@@ -98,10 +101,10 @@ async function commit(connection: PgConnection, timeoutMs: number, tx: Transacti
     if (sqlState(error) !== undefined && !endsConnection(error)) throw error
     throw unreachable(
       'The connection was lost during a commit: whether the transaction was committed is not known.',
-      { hint: 'Look whether its changes are there before doing it again.', cause: error },
+      { hint: 'Check whether its changes are there before you repeat it.', cause: error },
     )
   }
-  // What the server answers to the commit of a transaction in which a statement failed.
+  // This is how the server answers the commit of a transaction in which a statement failed.
   if (answer.command === 'ROLLBACK') {
     throw tx.failure ?? unreachable('The transaction was rolled back by the server.')
   }

@@ -16,7 +16,7 @@ export interface Wire {
   readonly gone: Promise<void>
   /** Rejects if the server refuses the statement or does not answer within `ANSWER_MS`. */
   run(text: string): Promise<void>
-  /** Ends it politely. */
+  /** Ends it in the protocol's way. */
   end(): Promise<void>
   /** Ends it at once; pending calls reject with this reason. */
   cut(reason: Error): void

@@ -69,7 +69,7 @@ export class ListenService {
     this.#port.close()
   }
 
-  /** The main thread does not listen any more. */
+  /** The main thread no longer listens. */
   #close(): void {
     if (this.#ended) return
     this.#ended = true
@@ -89,7 +89,10 @@ export class ListenService {
     this.#send()
   }
 
-  /** One message at a time: while the main thread is busy, what comes is gathered, and its event loop is not flooded. */
+  /**
+   * One message at a time: while the main thread is busy, notices are collected, so that they do not flood its event
+   * loop.
+   */
   #send(): void {
     if (this.#unread || (this.#held.length === 0 && !this.#missed)) return
     this.#unread = true

@@ -42,7 +42,7 @@ export class PostgresPulseLink implements PulseLink {
       const connection = await this.#take(leaseMs)
       const answerMs = leaseMs / 3
       const renewal = connection.run({ text: this.#renewal, values: [worker] }, answerMs)
-      // From now, not from when it is its turn: a statement of the main thread may be waiting for an answer.
+      // Counted from now, not from when it is sent: a statement of the main thread may still be waiting for its answer.
       const { rows } = await withDeadline(this.#clock, answerMs, renewal, () => {
         const late = unreachable(`The database did not renew a lease within ${formatDuration(answerMs)}.`)
         connection.destroy(late)

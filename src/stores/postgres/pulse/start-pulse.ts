@@ -15,7 +15,7 @@ export function postgresThread(connectionString: string | null, names: Names): P
     const options = threadOptions(pulse)
     if (isSource(import.meta.url))
       return startFromSources(new URL('./pulse-thread.ts', import.meta.url), options)
-    // In this very form bundlers know it, and bring the file along.
+    // Bundlers recognise exactly this form and include the file.
     return new Thread(new URL('./pulse-thread.js', import.meta.url), options)
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Exactly-once effects: what a handler writes and the completion of its job in one transaction. The lease is looked at
- * and locked last, right before the commit: that is the fence for all that was written, and no other call has to wait
- * for the transaction meanwhile.
+ * Exactly-once effects: what a handler writes and the completion of its job in one transaction. The lease is checked
+ * and locked last, right before the commit. That fences everything that was written, and no other call has to wait for
+ * the transaction until then.
  */
 import { HoldfastError } from '../../../errors.ts'
 import type { CommitRequest, CompletedSettlement, SettleRequest } from '../../store.ts'

@@ -1,4 +1,4 @@
-/** Drizzle's transaction on PostgreSQL, through whichever driver. */
+/** Drizzle's transaction on PostgreSQL, with any driver. */
 import { field, has, notInTransaction, type Recognise } from './shape.ts'
 
 export const drizzle: Recognise = (tx) => {
@@ -13,8 +13,8 @@ export const drizzle: Recognise = (tx) => {
 }
 
 /**
- * `execute` takes a text without values, or a SQLWrapper: it asks for the SQL, and that for its query. To answer this is
- * enough; the driver below (`tx.session.client`) would be another one with each package.
+ * `execute` takes a text without values, or a SQLWrapper, which it asks for the SQL and its query. Answering that is
+ * enough; the driver below it (`tx.session.client`) differs from package to package.
  */
 function sqlWrapper(sql: string, params: (string | null)[]): object {
   const query = { sql, params }

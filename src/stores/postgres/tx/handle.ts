@@ -9,13 +9,13 @@ import { prisma } from './prisma.ts'
 import type { Recognise, Send } from './shape.ts'
 import { typeorm } from './typeorm.ts'
 
-/** The most general last: it takes everything that has a `query`. */
+/** The most general one last: it accepts everything that has a `query`. */
 const LIBRARIES: readonly Recognise[] = [prisma, kysely, drizzle, knex, postgresJs, typeorm, pg]
 
 export function sendThrough(tx: unknown): Send {
   const send = isHandle(tx) ? firstOf(LIBRARIES, tx) : undefined
   if (send !== undefined) return send
-  throw new HoldfastError('HF_BAD_OPTION', '{ tx } is no transaction that Holdfast knows.', {
+  throw new HoldfastError('HF_BAD_OPTION', '{ tx } is not a transaction that Holdfast knows.', {
     hint: 'Pass a client of pg after BEGIN, or the transaction that postgres.js, Kysely, Drizzle, Prisma, Knex or TypeORM gives; or any object with query(text, values) that resolves to { rows }.',
   })
 }

@@ -11,7 +11,7 @@ export const knex: Recognise = (tx) => {
   }
   return async (text, values) => {
     const bindings: (string | null)[] = []
-    // Our texts have no question mark of their own; a test holds that.
+    // Our SQL contains no question mark itself; a test checks that.
     const raw = text.replaceAll(/\$(\d+)/g, (_, number: string) => {
       bindings.push(values[Number(number) - 1] ?? null)
       return '?'

@@ -1,4 +1,4 @@
-/** Kysely's `Transaction`, also a controlled one. */
+/** Kysely's `Transaction`, controlled ones included. */
 import { field, has, notInTransaction, type Recognise } from './shape.ts'
 
 export const kysely: Recognise = (tx) => {
@@ -12,7 +12,7 @@ export const kysely: Recognise = (tx) => {
   return async (text, values) => tx.executeQuery(compiled(text, values))
 }
 
-/** What `CompiledQuery.raw` makes. Plugins keep what they know of a query by its queryId, an object. */
+/** The object that `CompiledQuery.raw` makes. Plugins store facts about a query under its queryId, an object. */
 function compiled(sql: string, parameters: readonly (string | null)[]): object {
   return {
     sql,

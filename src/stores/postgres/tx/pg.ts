@@ -1,4 +1,4 @@
-/** A client of `pg` on which a transaction was begun, and whatever else takes text and values. */
+/** A client of `pg` with an open transaction, or anything else whose `query` takes text and values. */
 import { field, has, notInTransaction, type Recognise } from './shape.ts'
 
 export const pg: Recognise = (tx) => {
@@ -9,7 +9,7 @@ export const pg: Recognise = (tx) => {
       'Take one client from it (await pool.connect()), begin on that, and pass it.',
     )
   }
-  // Since pg 8.20 or so.
+  // Since about pg 8.20.
   if (has(tx, 'getTransactionStatus') && tx.getTransactionStatus() === 'I') {
     throw notInTransaction(
       'a pg client on which no transaction is open',

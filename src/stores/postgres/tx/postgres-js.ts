@@ -3,7 +3,7 @@ import { has, notInTransaction, type Recognise } from './shape.ts'
 
 export const postgresJs: Recognise = (tx) => {
   if (typeof tx !== 'function' || !has(tx, 'unsafe', 'notify')) return undefined
-  // A reserved connection cannot begin by function: whether it has by statement is not to be seen.
+  // A reserved connection has no `begin` function; whether a transaction was begun by a statement cannot be seen.
   if (has(tx, 'begin')) {
     throw notInTransaction(
       'the sql of postgres.js outside of a transaction',

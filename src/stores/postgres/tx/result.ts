@@ -1,7 +1,10 @@
-/** The one value of a result of one row and one column, whatever a library makes of results. */
+/** The only value of a result with one row and one column, in the form that each library returns. */
 import { brokenAnswer } from '../../broken-answer.ts'
 
-/** The column by its place: libraries rename columns at will. JSON comes parsed or as text, by what the caller has set. */
+/**
+ * The column by its position, because libraries may rename columns. JSON arrives parsed or as text, depending on the
+ * caller's settings.
+ */
 export function onlyJson(result: unknown): unknown {
   const [row] = rowsOf(result)
   const [value] = typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : []

@@ -1,10 +1,10 @@
-/** Recognises a handle by its functions, because none of the libraries is a dependency of ours. */
+/** Recognises a handle by its functions, because Holdfast depends on none of the libraries. */
 import { HoldfastError } from '../../../errors.ts'
 
 /** Runs one statement in the caller's transaction, and returns the library's result. */
 export type Send = (text: string, values: (string | null)[]) => PromiseLike<unknown>
 
-/** Nothing for a handle of another library; refuses one of its own that is no open transaction. */
+/** Undefined for a handle of another library; throws for one of this library that is not an open transaction. */
 export type Recognise = (tx: object) => Send | undefined
 
 export type Callable = (...args: unknown[]) => unknown
@@ -13,7 +13,7 @@ export function has<Name extends string>(value: object, ...names: Name[]): value
   return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function')
 }
 
-/** A field that may not be there. */
+/** A field that may be missing. */
 export function field(value: object, name: string): unknown {
   return (value as Record<string, unknown>)[name]
 }

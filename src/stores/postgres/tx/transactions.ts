@@ -1,4 +1,4 @@
-/** Steps in transactions of the callers' own: the same statements, through their handle. */
+/** Steps in the callers' own transactions: the same statements, through the caller's handle. */
 import type { EnqueueAnswer, Flush, Note } from '../../store.ts'
 import { packFlush, readAnswers, type Answers } from '../enqueue.ts'
 import type { Statements } from '../statements.ts'
@@ -12,7 +12,7 @@ export async function enqueueIn(
 ): Promise<readonly EnqueueAnswer[]> {
   const send = sendThrough(tx)
   const { statement, values } = packFlush(statements, flush)
-  // Without the statement's name: what is prepared on a connection of theirs is theirs.
+  // Without the statement's name: prepared statements on the caller's connection are the caller's business.
   const result = await send(statement.text, values)
   return readAnswers(flush, onlyJson(result) as Answers | null)
 }

@@ -33,13 +33,19 @@ export class ClusterExecutor implements Executor {
     return node.command(name, args)
   }
 
-  async script(script: Script, keys: readonly string[], args: readonly RedisValue[]): Promise<unknown> {
+  async script(
+    script: Script,
+    keys: readonly string[],
+    args: readonly RedisValue[],
+    withinMs = Infinity,
+  ): Promise<unknown> {
     const hashSlot = this.#hashSlotOf(keys[0] ?? '')
-    const deadline = this.#clock.monotonicMs() + this.#timeoutMs
+    const begunMs = this.#clock.monotonicMs()
+    const deadline = begunMs + Math.min(this.#timeoutMs, withinMs)
     for (;;) {
       const node = await this.#topology.primaryOf(hashSlot)
       try {
-        return await node.script(script, keys, args)
+        return await node.script(script, keys, args, begunMs + withinMs - this.#clock.monotonicMs())
       } catch (error) {
         const code = redirectionOf(error)
         // A node that does not answer may have been replaced; one that refuses is the right one.
@@ -47,7 +53,7 @@ export class ClusterExecutor implements Executor {
         if (code === null) throw error
         if (this.#clock.monotonicMs() > deadline)
           throw unreachable(
-            `Hash slot ${hashSlot} of the cluster is still moving after ${this.#timeoutMs} ms.`,
+            `Hash slot ${hashSlot} of the cluster is still moving after ${Math.round(this.#clock.monotonicMs() - begunMs)} ms.`,
             error,
           )
         await sleep(this.#clock, MOVING_PAUSE_MS)

@@ -7,7 +7,7 @@ export interface NodeAddress {
 }
 
 export interface ClusterUrl {
-  /** Null where one of them is no address. */
+  /** Null if one of them is not an address. */
   readonly seeds: readonly NodeAddress[] | null
   readonly options: ClientOptions
 }

@@ -29,7 +29,7 @@ test('a heartbeat that crosses the first claim from a queue raises the number th
   }) as Run
   const calls = new ClusterWorkerCalls(run, shards)
   await calls.register(worker, 30_000, 5)
-  during.claim = () => calls.heartbeat({ worker, strangers: [], atOnce: 9, nth: 1 })
+  during.claim = () => calls.heartbeat({ worker, undelivered: [], atOnce: 9, nth: 1 })
   await calls.cycle({ worker, settle: [], claim: { queue: 'queue', limit: 9, suspects: true } })
   expect(said).toEqual(['register 5', 'heartbeat 9', 'cycle queue'])
 })

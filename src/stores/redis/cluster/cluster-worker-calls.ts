@@ -56,7 +56,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
    * One call for each shard that has a part, and the claim's shard last: if a call elsewhere fails, no claim is left behind
    * that this process does not know of. Reports and settles of a lease are in one shard, and so in one call.
    */
-  async cycle(request: CycleRequest): Promise<CycleAnswer> {
+  async cycle(request: CycleRequest, withinMs?: number): Promise<CycleAnswer> {
     const { worker, settle, claim, reports = NO_REPORTS } = request
     const parts = await this.#byShard(settle)
     const reported = reports.length === 0 ? NO_PARTS : await this.#byShard(reports)
@@ -64,12 +64,13 @@ export class ClusterWorkerCalls implements WorkerCalls {
     const settled: SettleAnswer[] = settle.map(() => 'lost')
     const write = async (shard: Shard, wanted: CycleRequest['claim']): Promise<CycleAnswer> => {
       const mine = parts.get(shard) ?? []
-      const answer = await this.#at(shard).cycle({
+      const part = {
         worker,
         settle: mine.map(({ item }) => item),
         claim: wanted,
         reports: (reported.get(shard) ?? []).map(({ item }) => item),
-      })
+      }
+      const answer = await this.#at(shard).cycle(part, withinMs)
       for (const [index, { place }] of mine.entries()) settled[place] = answer.settled[index] ?? 'lost'
       return answer
     }
@@ -83,17 +84,17 @@ export class ClusterWorkerCalls implements WorkerCalls {
   }
 
   async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
-    const { worker, strangers, heard = [], ...rest } = request
+    const { worker, undelivered, heard = [], ...rest } = request
     const { nth = 0 } = this.#atOnce.get(worker) ?? {}
     if (rest.atOnce !== undefined && (rest.nth ?? nth) >= nth) this.#atOnce.set(worker, rest)
-    const released = await this.#byShard(strangers.map((token) => ({ token })))
+    const released = await this.#byShard(undelivered.map((token) => ({ token })))
     const cancelled = await this.#byShard(heard)
     const shards = await this.#shardsOf(worker)
     const [control, ...others] = await Promise.all(
       [this.#shards.control, ...shards].map(async (shard) => {
         const mine = (released.get(shard) ?? []).map(({ item }) => item.token)
         const noted = (cancelled.get(shard) ?? []).map(({ item }) => item)
-        return this.#at(shard).heartbeat({ ...rest, worker, strangers: mine, heard: noted })
+        return this.#at(shard).heartbeat({ ...rest, worker, undelivered: mine, heard: noted })
       }),
     )
     const answers = control === undefined ? others : [control, ...others]
@@ -141,7 +142,7 @@ export class ClusterWorkerCalls implements WorkerCalls {
     // one this must not renew: the worker would be alive here for longer than elsewhere.
     const newest = this.#atOnce.get(worker)
     if (newest !== undefined && newest !== sent)
-      await this.#at(shard).heartbeat({ worker, strangers: [], ...newest })
+      await this.#at(shard).heartbeat({ worker, undelivered: [], ...newest })
     return true
   }
 

@@ -14,7 +14,7 @@ export function hashSlotOf(key: string): number {
   return crc % HASH_SLOTS
 }
 
-/** What is between the first brace and the first that closes one; the whole key where that is nothing. */
+/** The text between the first { and the next }; the whole key if there is none or it is empty. */
 function hashTag(key: string): string {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)

@@ -5,7 +5,7 @@ import { closed, unreachable } from '../server-errors.ts'
 import type { NodeAddress } from './cluster-url.ts'
 import { HASH_SLOTS } from './hash-slots.ts'
 
-/** One node: its commands, and nothing of where they belong. */
+/** Runs commands on one node; does not know where keys belong. */
 export type Connect = (address: NodeAddress) => Executor
 
 type HashSlotRange = readonly [
@@ -43,7 +43,7 @@ export class Topology {
     return [...new Set(addresses.map((address) => this.#node(address)))]
   }
 
-  /** Says that the map was wrong: it is read again before the next use. */
+  /** Call it if the map was wrong: it is read again before the next use. */
   forget(): void {
     this.#map = undefined
   }

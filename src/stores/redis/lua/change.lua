@@ -2,9 +2,8 @@
 -- Cancels, replays, discards or edits jobs that a filter selects, each if its state allows it.
 -- ARGV: cancel, replay, discard or edit; the reason of a cancel (JSON), the payload of a replay (empty: stays), or an edit as
 --       edit.lua takes it; a filter as filter.lua takes it; ids.
--- Answers: a letter for each selected job: c changed (a cancelled job never runs), q its cancel was requested from its
--- worker, h its
---       worker has reported that the cancel took effect, f its state does not allow the change, u it runs and can't be edited,
+-- Answers: a letter for each selected job: c changed (a cancelled job never runs), q its cancel was requested from its worker,
+--       h its worker has reported that the cancel took effect, f its state does not allow the change, u it runs and can't be edited,
 --       k another job holds its key.
 local action, reason, payload = ARGV[1], ARGV[2], ARGV[2]
 local ACTIONS = { cancel = true, replay = true, discard = true, edit = true }

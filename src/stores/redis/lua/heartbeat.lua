@@ -1,9 +1,9 @@
 -- Uses: jobs, waiting, by_id, final, leases, release.
 -- Renews a registered worker, records the cancels that took effect in it, and releases leases whose claim answer it
--- never got ("strangers").
+-- never got (undelivered).
 -- ARGV: worker, how many of its jobs can run at once (empty: as before), the number of this heartbeat (empty: none),
 -- how many
---       cancels took effect, token and position of each, then the tokens of strangers.
+--       cancels took effect, token and position of each, then the tokens of undelivered leases.
 -- Answers: 1 if the worker is registered, its tokens, the token, position and reason (JSON) of each cancel that has not taken
 --       effect yet, and the paused queues.
 write_though_full()
@@ -17,8 +17,8 @@ local is_late = nth and nth < tonumber(redis.call('HGET', BEATS, worker) or 0)
 if nth and not is_late then redis.call('HSET', BEATS, worker, nth) end
 if ARGV[2] ~= '' and not is_late then redis.call('HSET', AT_ONCE, worker, ARGV[2]) end
 
-local strangers = 5 + 2 * tonumber(ARGV[4])
-for index = 5, strangers - 1, 2 do
+local undelivered = 5 + 2 * tonumber(ARGV[4])
+for index = 5, undelivered - 1, 2 do
   local lease, position = lease_of(ARGV[index]), tonumber(ARGV[index + 1])
   if lease and lease.worker == worker and is_position(lease, position) and not is_settled(lease, position) then
     local id = id_at(lease, position)
@@ -26,7 +26,7 @@ for index = 5, strangers - 1, 2 do
   end
 end
 
-for index = strangers, #ARGV do
+for index = undelivered, #ARGV do
   local lease = lease_of(ARGV[index])
   if lease and lease.worker == worker then
     local scores = scores_of(lease)

@@ -1,9 +1,8 @@
 -- Uses: jobs, waiting, by_id, final, leases, release, attempts.
 -- Takes leases away from expired workers and moves their jobs to the states that the caller chose. Skips a lease that
 -- was settled or whose worker returned since the caller's read, and positions that were settled since then.
--- ARGV: maximum number of attempt records per job; for each lease its token, worker and number of jobs; for each job
--- its
---       position, s (schedule it), d (it is dead) or l (release it: it was not running), crashes, delay in ms,
+-- ARGV: maximum number of attempt records per job; for each lease its token, worker and number of jobs; for each
+--       job its position, s (schedule it), d (it is dead) or l (release it: it was not running), crashes, delay in ms,
 --       error (JSON), record of the attempt (JSON).
 -- Answers: for each lease a letter for each job: s, d, l, x (cancelled, if that was requested meanwhile) or - (skipped).
 local WIDTH = 6

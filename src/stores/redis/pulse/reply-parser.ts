@@ -16,7 +16,7 @@ const CR_LF = '\r\n'
 export class ReplyParser {
   #unread: Buffer = Buffer.alloc(0)
 
-  /** The replies that are whole by now. Throws if the bytes are not those of a Redis. */
+  /** The replies that are complete by now. Throws if the bytes do not come from a Redis. */
   push(chunk: Buffer): unknown[] {
     const bytes = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
     const replies: unknown[] = []
@@ -48,13 +48,13 @@ function readReply(bytes: Buffer, at: number): Read | null {
     case 0x2a: // *
       return readList(bytes, readNumber(line), end)
     default:
-      throw new Error(`Redis sent something that is no reply: ${JSON.stringify(line.slice(0, 40))}`)
+      throw new Error(`Redis sent something that is not a reply: ${JSON.stringify(line.slice(0, 40))}`)
   }
 }
 
 function readNumber(line: string): number {
   if (/^-?\d+$/.test(line)) return Number(line)
-  throw new Error(`Redis sent something that is no number: ${JSON.stringify(line.slice(0, 40))}`)
+  throw new Error(`Redis sent something that is not a number: ${JSON.stringify(line.slice(0, 40))}`)
 }
 
 function readText(bytes: Buffer, size: number, at: number): Read | null {

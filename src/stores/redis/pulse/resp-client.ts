@@ -1,6 +1,6 @@
 /**
- * One connection to Redis for the heartbeat thread: as much of ioredis as `Line` uses. Loading ioredis a second time, in
- * the thread, takes 13 MB of a worker's memory, for one script every ten seconds.
+ * One connection to Redis for the heartbeat thread: as much of ioredis as `Line` uses. Loading ioredis a second time,
+ * in the thread, takes 13 MB of a worker's memory, for one script every ten seconds.
  */
 import { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -16,7 +16,7 @@ interface Pending {
 
 /** A peer that vanished is noticed although nothing is sent, as with the `keepAlive` of `FIXED`. */
 const KEEP_ALIVE_MS = 10_000
-/** A password for a server that has none is no reason to stop; ioredis in the main thread warns of it. */
+/** A password for a server without one is no reason to stop; ioredis warns about it in the main thread. */
 const NO_PASSWORD_NEEDED = /no password is set|without any password configured/
 
 /** In place of the module `ioredis`: all of its clients connect to the target. */
@@ -51,7 +51,7 @@ export class RespClient extends EventEmitter implements RedisClient {
     try {
       await this.#open()
       const entered = auth === null ? null : this.#send('AUTH', auth)
-      // For people who look at CLIENT LIST; a server that forbids it is none the worse.
+      // Shown in CLIENT LIST; it does not matter if the server forbids it.
       if (connectionName !== null) this.#send('CLIENT', ['SETNAME', connectionName]).catch(() => undefined)
       await entered?.catch(unlessUnneeded)
       if (this.#isOver()) throw this.#lost()
@@ -86,7 +86,7 @@ export class RespClient extends EventEmitter implements RedisClient {
 
   async #open(): Promise<void> {
     const { socket, tls, noDelay } = this.#target
-    // Loaded where it is used only: it is 6 MB.
+    // Loaded only if it is used: it takes 6 MB.
     const secure = tls === null ? null : await import('node:tls')
     if (this.#isOver()) throw this.#lost()
     const stream = secure === null ? connect(socket) : secure.connect({ ...socket, ...tls })
@@ -117,7 +117,7 @@ export class RespClient extends EventEmitter implements RedisClient {
         else pending?.resolve(reply)
       }
     } catch (error) {
-      // Nothing that follows can be told apart.
+      // The replies that follow cannot be told apart.
       this.stream?.destroy(toError(error))
     }
   }

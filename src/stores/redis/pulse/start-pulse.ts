@@ -14,7 +14,7 @@ export function redisThread(pulse: RedisPulse): PulseParts['thread'] {
     const options = threadOptions(copied)
     if (isSource(import.meta.url))
       return startFromSources(new URL('./pulse-thread.ts', import.meta.url), options)
-    // In this very form bundlers know it, and bring the file along.
+    // Bundlers recognise exactly this form and include the file.
     return new Thread(new URL('./pulse-thread.js', import.meta.url), options)
   }
 }

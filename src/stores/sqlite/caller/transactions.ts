@@ -3,7 +3,7 @@ import { HoldfastError } from '../../../errors.ts'
 import { sleep, systemClock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
 import { systemRandom } from '../../../std/random.ts'
-import { checkSettles } from '../../settle-check.ts'
+import { checkSettles } from '../../settles.ts'
 import type {
   CommitRequest,
   CompletedSettlement,

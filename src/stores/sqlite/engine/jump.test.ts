@@ -18,7 +18,7 @@ describe('after a jump of the clock', () => {
     expect(ask('rescue', 100)).toEqual(NOTHING)
     world.pass(LEASE_MS - 1)
     expect(ask('rescue', 100)).toEqual(NOTHING)
-    expect(ask('heartbeat', { worker, strangers: [] })).toMatchObject({ alive: true })
+    expect(ask('heartbeat', { worker, undelivered: [] })).toMatchObject({ alive: true })
     world.pass(2)
     expect(ask('rescue', 100)).toEqual(NOTHING)
   })

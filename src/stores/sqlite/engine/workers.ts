@@ -24,14 +24,14 @@ export function renew(engine: Engine, worker: WorkerId): boolean {
 }
 
 export function heartbeat(engine: Engine, request: HeartbeatRequest): HeartbeatAnswer {
-  const { worker, strangers, heard = [] } = request
+  const { worker, undelivered, heard = [] } = request
   const known = engine.db.get<WorkerRow>('worker', worker)
   if (known === undefined) return { alive: false, tokens: [], cancelled: [], paused: [] }
   renewAndCount(engine, known, request)
   for (const { token, position } of heard)
     if (engine.db.get<LeaseRow>('lease', token)?.worker === worker)
       engine.db.run('hearCancel', token, position)
-  for (const token of strangers) releaseStranger(engine, worker, token)
+  for (const token of undelivered) releaseUndelivered(engine, worker, token)
   const leases = engine.db.all<LeaseRow>('leasesOf', worker)
   return {
     alive: true,
@@ -49,7 +49,7 @@ function renewAndCount(engine: Engine, known: WorkerRow, request: HeartbeatReque
   engine.db.runOne('renew', expiresAt, isLate ? known.at_once : atOnce, isLate ? known.nth : nth, known.id)
 }
 
-function releaseStranger(engine: Engine, worker: WorkerId, token: Token): void {
+function releaseUndelivered(engine: Engine, worker: WorkerId, token: Token): void {
   const lease = OpenLease.at(engine, token)
   if (lease?.row.worker !== worker) return
   for (const position of lease.revoke()) releaseFrom(engine, lease, position)

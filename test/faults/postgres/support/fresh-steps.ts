@@ -66,7 +66,7 @@ export class Steps {
     { name: 'claim large payloads', run: () => this.#workOn({ payload: JSON.stringify('x'.repeat(1_000)) }) },
     { name: 'claim keys', run: () => this.#workOn({}, { while: 'unfinished' }) },
     { name: 'claim keys, while ready', run: () => this.#workOn({}, { while: 'ready' }) },
-    { name: 'heartbeat', run: () => this.#store.heartbeat({ worker: this.#worker, strangers: [] }) },
+    { name: 'heartbeat', run: () => this.#store.heartbeat({ worker: this.#worker, undelivered: [] }) },
   ]
 
   readonly rare: readonly Step[] = [
@@ -77,7 +77,7 @@ export class Steps {
     { name: 'fire', run: () => this.#fire() },
     { name: 'replay', run: () => this.#changeSome('replay') },
     { name: 'discard', run: () => this.#changeSome('discard') },
-    { name: 'strangers', run: () => this.#releaseStrangers() },
+    { name: 'undelivered', run: () => this.#releaseUndelivered() },
     // A lease may belong to a worker that there is not any more, and a worker retires with a plain statement.
     { name: 'rescue', run: () => this.#rescue(), reads: ['lease', 'worker'] },
     { name: 'prune', run: () => this.#prune({ completedMs: -1, deadMs: -1 }), reads: PRUNED },
@@ -195,9 +195,9 @@ export class Steps {
     await this.#store.schedules.fire('plans', tick, tick + 1, job)
   }
 
-  async #releaseStrangers(): Promise<void> {
-    const strangers = (await this.#some()).map(({ token }) => token)
-    await this.#store.heartbeat({ worker: this.#worker, strangers })
+  async #releaseUndelivered(): Promise<void> {
+    const undelivered = (await this.#some()).map(({ token }) => token)
+    await this.#store.heartbeat({ worker: this.#worker, undelivered })
   }
 
   async #rescue(): Promise<void> {

@@ -310,7 +310,7 @@ function byOf(statement: string, from: Place | null, to: Place | null): By {
     case 'cycle':
       return to?.state === 'running' ? 'claim' : 'settle'
     case 'heartbeat':
-      return 'release-stranger'
+      return 'release-undelivered'
     case 'settle_crashed':
       return 'rescue'
     case 'change':

@@ -1,8 +1,8 @@
--- Renews a worker's registration, releases the leases that it does not know (p_strangers), and returns all leases in
+-- Renews a worker's registration, releases the leases that it does not know (p_undelivered), and returns all leases in
 -- its name, the requested cancels that it has not reported as heard ([token, position, reason]), and the paused queues.
 -- alive is false if the worker was rescued. p_heard lists the cancels that took effect: [[token, position], ...].
 -- p_at_once: see the table worker; ignored if a heartbeat with a number greater than p_nth came first.
-create function holdfast.heartbeat(p_worker uuid, p_strangers bigint[], p_heard json, p_at_once integer, p_nth integer)
+create function holdfast.heartbeat(p_worker uuid, p_undelivered bigint[], p_heard json, p_at_once integer, p_nth integer)
 returns table (alive boolean, tokens json, cancels json, paused json) language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
@@ -15,7 +15,7 @@ begin
     return;
   end if;
   if p_heard is not null then perform holdfast.note_heard(p_worker, p_heard); end if;
-  if p_strangers is not null then perform holdfast.release_leases(p_worker, p_strangers); end if;
+  if p_undelivered is not null then perform holdfast.release_leases(p_worker, p_undelivered); end if;
   return query select true,
     (select json_agg(lease.token order by lease.token) from holdfast.lease as lease where lease.worker = p_worker),
     (select json_agg(json_build_array(lease.token, cancel.key::integer, cancel.value ->> 'reason'))

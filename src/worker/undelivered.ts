@@ -5,7 +5,7 @@
 import type { Token } from '../job/ids.ts'
 import { LATEST_ARRIVAL_MS } from '../stores/store.ts'
 
-export class Strangers {
+export class UndeliveredLeases {
   /** A lease that has been seen for longer than this has no answer in flight. */
   readonly #provenMs: number
   /** Claims without an answer, and when they were given up. */

@@ -1,5 +1,9 @@
-/** Refuses settlements that no store can write, before anything of the call is written. */
+/**
+ * The settles of a call, before anything of them is written: what no store can write is refused, the rest is grouped by
+ * lease.
+ */
 import { HoldfastError } from '../errors.ts'
+import type { Token } from '../job/ids.ts'
 import { SETTLEMENT_TYPES, type Settlement } from '../job/settlement.ts'
 import type { SettleRequest } from './store.ts'
 import { checkText } from './write-check.ts'
@@ -33,29 +37,50 @@ export function isForgotten({ settlement, forget }: SettleRequest): boolean {
 /** For stores whose server does not check these values. */
 export function checkSettles(settles: readonly SettleRequest[]): void {
   for (const { settlement, runMs } of settles) {
-    const delayMs = delayOf(settlement)
-    if (!Number.isFinite(runMs)) throw notANumber('runMs', runMs)
-    if (!Number.isFinite(delayMs)) throw notANumber('delayMs', delayMs)
-    if (settlement.type === 'cancelled') checkText('The reason of a cancel', settlement.reason)
+    checkNumber('runMs', runMs)
+    checkSettlement(settlement)
   }
 }
 
-function delayOf(settlement: Settlement): number {
+function checkSettlement(settlement: Settlement): void {
   switch (settlement.type) {
     case 'retry':
     case 'snooze':
-      return settlement.delayMs
+      return checkNumber('delayMs', settlement.delayMs)
+    case 'cancelled':
+      return checkText('The reason of a cancel', settlement.reason)
     case 'completed':
     case 'dead':
     case 'release':
-    case 'cancelled':
     case 'confirm':
-      return 0
+      return
     default:
       return unknownSettlement(settlement)
   }
 }
 
-function notANumber(field: string, value: number): HoldfastError {
-  return new HoldfastError('HF_STORE_REFUSED', `The ${field} of a settlement cannot be ${value}.`)
+function checkNumber(field: string, value: number): void {
+  if (Number.isFinite(value)) return
+  throw new HoldfastError('HF_STORE_REFUSED', `The ${field} of a settlement cannot be ${value}.`)
+}
+
+/** The settles of one lease, in the order of the call. */
+export interface LeaseSettles {
+  readonly token: Token
+  /** The index of each request in the call. */
+  readonly places: number[]
+  readonly requests: SettleRequest[]
+}
+
+/** Leases come in the order in which the call first names them. */
+export function byLease(requests: readonly SettleRequest[]): LeaseSettles[] {
+  const leases = new Map<Token, LeaseSettles>()
+  for (const [place, request] of requests.entries()) {
+    const { token } = request
+    let lease = leases.get(token)
+    if (lease === undefined) leases.set(token, (lease = { token, places: [], requests: [] }))
+    lease.places.push(place)
+    lease.requests.push(request)
+  }
+  return [...leases.values()]
 }

@@ -9,7 +9,7 @@ import type { HistoryEvent, MoveEvent } from '../history.ts'
 import type { Rule } from '../rule.ts'
 import type { World } from '../world.ts'
 
-export class Strangers implements Rule {
+export class UndeliveredLeases implements Rule {
   readonly name = 'L1'
   readonly sees = ['move', 'store', 'fault', 'node', 'stop', 'phase'] as const
   readonly #world: World
@@ -68,7 +68,7 @@ export class Strangers implements Rule {
     if (job.seenToken === job.token || !this.#storeUp || !fleet.works(node) || worker.goneAt !== Infinity)
       return
     const from = Math.max(job.claimedAt, this.#quietSince, this.#quietNodeSince.get(node.name) ?? 0)
-    const lateMs = t - from - bounds.strangerMs - bounds.epsilonMs
+    const lateMs = t - from - bounds.undeliveredMs - bounds.epsilonMs
     if (lateMs <= 0) return
     const text = `leased by worker ${worker.id}, which was never told of it, ${lateMs} ms longer than allowed`
     this.#world.report('L1', job.id, text, [job.lastMove, event])
