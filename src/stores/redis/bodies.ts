@@ -77,16 +77,15 @@ function isAlike(a: PlainJob, b: PlainJob): boolean {
   )
 }
 
-let last: { readonly envelope: NewJob['envelope']; readonly text: string } | undefined
+let last: { readonly envelope: NewJob['envelope']; readonly text: string | null } | undefined
 
-/** Of the jobs of one event it is the same. Null where there is nothing to say. */
+/** Most jobs of a flush share an envelope: none, or that of their event. Null where there is nothing to say. */
 function optionsText(job: NewJob): string | null {
   const { envelope, group, limits } = job
   const isShared = group === null && limits.length === 0
   if (isShared && last?.envelope === envelope) return last.text
   const options = packOptions(job)
-  if (options === null) return null
-  const text = JSON.stringify(options)
+  const text = options === null ? null : JSON.stringify(options)
   if (isShared) last = { envelope, text }
   return text
 }
