@@ -119,9 +119,10 @@ export interface Standing {
 
 export function jobOf({ id, record, past, rank, dueAt, running }: Standing): ClaimedJob {
   const cut = record.indexOf('\n')
-  const head = parseAnswer<Head>('redis', record.slice(0, cut))
-  const [createdAt, headStartMs, queue, name, priority, maxAttempts, maxCrashes, , , options = null] = head
-  const { group, limits, envelope } = unpackOptions(options)
+  const comma = record.indexOf(',')
+  const createdAt = Number(record.slice(1, comma))
+  const facts = factsIn(record.slice(comma + 1, cut))
+  const { headStartMs, queue, name, priority, maxAttempts, maxCrashes, group, limits, envelope } = facts
   const { a = 0, c = 0 } = past === null ? NO_PAST : parseAnswer<Past>('redis', past)
   return {
     id: unpackId(id),
@@ -140,6 +141,20 @@ export function jobOf({ id, record, past, rank, dueAt, running }: Standing): Cla
     createdAt,
     dueAt: rank === null ? (dueAt ?? createdAt) : rank + headStartMs,
   }
+}
+
+type Facts = Omit<ClaimedJob, 'id' | 'payload' | 'attempt' | 'crashes' | 'createdAt' | 'dueAt'>
+
+let lastRead: { readonly text: string; readonly facts: Facts } | undefined
+
+/** From a head behind its first entry. Jobs that are claimed together mostly have it alike: it is parsed once for them. */
+function factsIn(text: string): Facts {
+  if (lastRead?.text === text) return lastRead.facts
+  const [, headStartMs, queue, name, priority, maxAttempts, maxCrashes, , , options = null] =
+    parseAnswer<Head>('redis', `[0,${text}`)
+  const facts = { headStartMs, queue, name, priority, maxAttempts, maxCrashes, ...unpackOptions(options) }
+  lastRead = { text, facts }
+  return facts
 }
 
 const NO_PAST: Past = {}
