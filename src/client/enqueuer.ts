@@ -150,11 +150,7 @@ export class Enqueuer {
     return checked instanceof Promise ? checked.then(() => this.#seal(item)) : this.#seal(item)
   }
 
-  #prepareFrom(
-    template: JobTemplate,
-    definition: JobDefinition,
-    input: unknown,
-  ): NewJob | Promise<NewJob> {
+  #prepareFrom(template: JobTemplate, definition: JobDefinition, input: unknown): NewJob | Promise<NewJob> {
     const { schema, name } = definition
     const checked = parseInput(schema, input, name)
     return checked instanceof Promise
