@@ -7,7 +7,6 @@ import { HoldfastError, isRefusal, PartialEnqueueError } from '../errors.ts'
 import type { JobDefinition } from '../job/definition.ts'
 import {
   jobFrom,
-  newJob,
   NO_OPTIONS,
   readTemplate,
   type EnqueueItem,
@@ -115,11 +114,11 @@ export class Enqueuer {
     const { connection, store } = this.#core
     if (tx === undefined) connection.insideCommit.refuse(`enqueue jobs "${definition.name}"`)
     else store.transactions()
-    this.#refuseOptions(definition, options)
+    const template = this.#templateForMany(definition, options)
     let inserted = 0
     let duplicates = 0
     const shortfall = await sendMany<NewJob, EnqueueAnswer | Error>(inputs, {
-      prepare: (input) => this.#prepare({ definition, input, options }),
+      prepare: (input) => this.#prepareFrom(template, definition, input),
       send: (jobs) => (tx === undefined ? this.#flushEach(jobs, store.deadline()) : this.writeIn(tx, jobs)),
       // A transaction has one connection.
       maxInFlight: tx === undefined ? MAX_FULL_FLUSHES_IN_FLIGHT : 1,
@@ -135,19 +134,13 @@ export class Enqueuer {
     return { inserted, duplicates }
   }
 
-  /** Options that cannot work are refused once, not for each of a million inputs. */
-  #refuseOptions(definition: JobDefinition, options: NewJobOptions): void {
-    const { ids, queues } = this.#core
-    const plain = { ...definition, unique: undefined }
-    newJob({
-      id: ids.job(),
-      definition: plain,
-      input: null,
-      payload: 'null',
-      options,
-      queues,
-      inherited: undefined,
-    })
+  /** Options are read, and refused if they cannot work, once: not for each of a million inputs. */
+  #templateForMany(definition: JobDefinition, options: NewJobOptions): JobTemplate {
+    const template = this.#templateOf({ definition, options, input: undefined })
+    // A key that comes from the input is judged with each job.
+    const judged = { ...template, uniqueOf: undefined }
+    jobFrom(judged, { id: this.#core.ids.job(), input: null, payload: 'null' })
+    return template
   }
 
   /** A promise only where the job's schema is asynchronous: a million awaits are not free. */
@@ -157,17 +150,31 @@ export class Enqueuer {
     return checked instanceof Promise ? checked.then(() => this.#seal(item)) : this.#seal(item)
   }
 
-  #seal({ definition, input, options, at }: EnqueueItem): NewJob {
-    const payload = encodePayload(input, definition.name)
-    const { instrumentation } = this.#core
-    const { inherited } = instrumentation
-    const template =
-      options === NO_OPTIONS && inherited === undefined
-        ? this.#plainTemplate(definition)
-        : readTemplate({ definition, options, at, queues: this.#core.queues, inherited })
+  #prepareFrom(template: JobTemplate, definition: JobDefinition, input: unknown): NewJob | Promise<NewJob> {
+    const { schema, name } = definition
+    const checked = parseInput(schema, input, name)
+    return checked instanceof Promise
+      ? checked.then(() => this.#sealWith(template, input, encodePayload(input, name)))
+      : this.#sealWith(template, input, encodePayload(input, name))
+  }
+
+  #seal(item: EnqueueItem): NewJob {
+    const payload = encodePayload(item.input, item.definition.name)
+    return this.#sealWith(this.#templateOf(item), item.input, payload)
+  }
+
+  #sealWith(template: JobTemplate, input: unknown, payload: string): NewJob {
     const job = jobFrom(template, { id: this.#core.ids.job(), input, payload })
-    const envelope = instrumentation.stamp(job.envelope, 'job', job.name)
+    const envelope = this.#core.instrumentation.stamp(job.envelope, 'job', job.name)
     return envelope === job.envelope ? job : { ...job, envelope }
+  }
+
+  #templateOf({ definition, options, at }: EnqueueItem): JobTemplate {
+    const { queues, instrumentation } = this.#core
+    const { inherited } = instrumentation
+    return options === NO_OPTIONS && inherited === undefined
+      ? this.#plainTemplate(definition)
+      : readTemplate({ definition, options, at, queues, inherited })
   }
 
   #plainTemplate(definition: JobDefinition): JobTemplate {

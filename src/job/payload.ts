@@ -56,12 +56,26 @@ export function parseInput(
   of: 'job' | 'event' = 'job',
 ): unknown {
   if (schema === undefined) return value ?? undefined
-  return judge(schema, value, (issues) => {
-    const refusal = new InvalidInputError(name, issues.map(toIssue), of)
-    if (value !== null) throw refusal
-    return judge(schema, undefined, () => {
-      throw refusal
-    })
+  const result = schema['~standard'].validate(value)
+  // No closure for the usual case: this runs twice for each job.
+  if (!(result instanceof Promise))
+    return result.issues === undefined ? result.value : refusedInput(schema, value, result.issues, name, of)
+  return result.then((later) =>
+    later.issues === undefined ? later.value : refusedInput(schema, value, later.issues, name, of),
+  )
+}
+
+function refusedInput(
+  schema: StandardSchemaV1,
+  value: unknown,
+  issues: readonly StandardSchemaV1.Issue[],
+  name: string,
+  of: 'job' | 'event',
+): unknown {
+  const refusal = new InvalidInputError(name, issues.map(toIssue), of)
+  if (value !== null) throw refusal
+  return judge(schema, undefined, () => {
+    throw refusal
   })
 }
 

@@ -5,16 +5,15 @@
 import type { Clock } from './clock.ts'
 import type { Random } from './random.ts'
 
-/** All hexadecimal numbers with this many digits. */
-const HEX_2 = hexNumbers(2)
-const HEX_3 = hexNumbers(3)
+const HEX = Uint8Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0))
 const SEQUENCE_END = 0x1000
 
 export function uuidV7Generator(clock: Pick<Clock, 'now'>, random: Random): () => string {
   let lastMs = 0
   let sequence = 0
-  let prefixMs = -1
-  let prefix = ''
+  let writtenMs = -1
+  // Through a buffer, for a string in one piece: every store reads it, and V8 would have to join the pieces then.
+  const text = Buffer.alloc(36, '-')
   return () => {
     // A virtual clock may be between two milliseconds.
     const nowMs = Math.floor(clock.now())
@@ -26,30 +25,28 @@ export function uuidV7Generator(clock: Pick<Clock, 'now'>, random: Random): () =
       lastMs++
       sequence = 0
     }
-    if (lastMs !== prefixMs) {
-      prefixMs = lastMs
+    if (lastMs !== writtenMs) {
+      writtenMs = lastMs
       const hex = lastMs.toString(16).padStart(12, '0')
-      prefix = `${hex.slice(0, 8)}-${hex.slice(8)}-7`
+      text.write(`${hex.slice(0, 8)}-${hex.slice(8)}`, 'latin1')
     }
     const high = random.uint32()
     const low = random.uint32()
-    // In parts of at most 12 characters, which V8 copies: longer ones would become a tree of pieces.
-    const middle = `${hex3(sequence)}-${hex2(0x80 | ((high >>> 24) & 0x3f))}${hex2(high >>> 16)}-`
-    const end = hex3(high >>> 4) + hex3((high << 8) | (low >>> 24)) + hex3(low >>> 12) + hex3(low)
-    return prefix + middle + end
+    writeHex4(text, 14, 0x7000 | sequence)
+    writeHex4(text, 19, 0x8000 | ((high >>> 16) & 0x3fff))
+    writeHex4(text, 24, high)
+    writeHex4(text, 28, low >>> 16)
+    writeHex4(text, 32, low)
+    return text.toString('latin1')
   }
 }
 
-function hex2(value: number): string {
-  return HEX_2[value & 0xff] as string
-}
-
-function hex3(value: number): string {
-  return HEX_3[value & 0xfff] as string
-}
-
-function hexNumbers(digits: number): readonly string[] {
-  return Array.from({ length: 16 ** digits }, (_, value) => value.toString(16).padStart(digits, '0'))
+/** The lowest four digits. */
+function writeHex4(text: Uint8Array, at: number, value: number): void {
+  text[at] = HEX[(value >>> 12) & 15] as number
+  text[at + 1] = HEX[(value >>> 8) & 15] as number
+  text[at + 2] = HEX[(value >>> 4) & 15] as number
+  text[at + 3] = HEX[value & 15] as number
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

@@ -41,9 +41,11 @@ export function checkFlush(kind: string, { jobs }: Pick<Flush, 'jobs'>): void {
 
 /** Less than 0.1 µs a job. Payloads are left out: they were checked when they were made, and a look takes up to 3 µs. */
 export function checkJobs(jobs: readonly NewJob[]): void {
+  let checkedName: string | undefined
+  let checkedQueue: string | undefined
   for (const { name, queue, headStartMs, unique } of jobs) {
-    checkText('The name of a job', name)
-    checkText('The name of a queue', queue)
+    if (name !== checkedName) checkText('The name of a job', (checkedName = name))
+    if (queue !== checkedQueue) checkText('The name of a queue', (checkedQueue = queue))
     checkHeadStart(headStartMs)
     if (unique === null) continue
     checkText('A unique key', unique.key)

@@ -1,6 +1,7 @@
 /** Enqueues: what is written is what was given, all of it or nothing, and once for each flush however often it is sent. */
 import assert from 'node:assert/strict'
 import type { FlushId, JobId } from '../../job/ids.ts'
+import type { ClaimedJob, NewJob } from '../../job/record.ts'
 import { FLUSH_MEMORY_MS, MAX_BATCH } from '../store.ts'
 import { each, type Topic } from './suite.ts'
 import {
@@ -11,6 +12,7 @@ import {
   MINUTE_MS,
   newFlushId,
   newJob,
+  newJobId,
   newJobs,
   QUEUE,
   retention,
@@ -30,6 +32,26 @@ const PAYLOADS: readonly (readonly [what: string, payload: string])[] = [
   ['128 levels', '['.repeat(128) + ']'.repeat(128)],
   ['a lone null', 'null'],
 ]
+
+const { envelope: NO_ENVELOPE } = newJob()
+/** Each differs from a plain job in one thing. */
+const NEARLY: readonly Partial<NewJob>[] = [
+  { name: 'mail.read' },
+  { priority: 1 },
+  { headStartMs: 1_000 },
+  { maxAttempts: 5 },
+  { maxCrashes: 4 },
+  { group: 'tenant-1' },
+  { limits: ['api'] },
+  { envelope: { ...NO_ENVELOPE, tags: ['a'] } },
+  { payload: '{"to":"bob"}' },
+]
+
+function factsOf(job: NewJob | ClaimedJob | undefined): object {
+  assert.ok(job !== undefined, 'the job is there')
+  const { id, name, priority, headStartMs, maxAttempts, maxCrashes, group, limits, envelope, payload } = job
+  return { id, name, priority, headStartMs, maxAttempts, maxCrashes, group, limits, envelope, payload }
+}
 
 /** What may have become of a flush's jobs by the time that it is repeated. */
 const FATES: readonly (readonly [fate: string, happen: (harness: Harness, id: JobId) => Promise<unknown>])[] =
@@ -133,6 +155,20 @@ export const enqueueTopic: Topic = {
         jobs.map(({ id }) => ({ id, outcome: 'inserted' })),
       )
       for (const job of jobs) assert.equal((await harness.record(job.id)).queue, job.queue)
+    },
+    'jobs of one flush that are nearly alike keep what sets them apart': async (harness) => {
+      const plain = newJob()
+      const jobs = NEARLY.flatMap((parts) => [
+        { ...plain, id: newJobId() },
+        { ...plain, ...parts, id: newJobId() },
+      ])
+      await harness.enqueue(jobs)
+      const held = await harness.claimAll(await harness.worker(), { limit: 100 })
+      const byId = new Map(held.map(({ job }) => [job.id, job]))
+      for (const job of jobs) {
+        assert.deepEqual(factsOf(await harness.record(job.id)), factsOf(job), 'by admin.get')
+        assert.deepEqual(factsOf(byId.get(job.id)), factsOf(job), 'by a claim')
+      }
     },
     'an empty flush is answered with nothing': async (harness) => {
       assert.deepEqual(await harness.enqueue([]), [])

@@ -14,6 +14,7 @@ import {
 } from '../store.ts'
 import { jobOf } from './bodies.ts'
 import type { RedisValue } from './driver.ts'
+import { PACKED_CHARS } from './ids.ts'
 import type { Run } from './run.ts'
 import { packSettles } from './settles.ts'
 import type { Shard } from './shards.ts'
@@ -23,7 +24,8 @@ export type WorkerCalls = Pick<Store, 'register' | 'retire' | 'cycle' | 'heartbe
 type LeaseRow = readonly [
   token: string,
   claimedAt: number,
-  popped: readonly string[],
+  ids: string,
+  scores: string,
   records: readonly (string | null)[],
   pasts: readonly (string | null)[],
 ]
@@ -101,11 +103,12 @@ export class ShardWorkerCalls implements WorkerCalls {
   }
 }
 
-function leaseOf([token, claimedAt, popped, records, pasts]: LeaseRow, queue: string): Lease {
+function leaseOf([token, claimedAt, ids, scores, records, pasts]: LeaseRow, queue: string): Lease {
+  const ranks = scores.split(' ')
   const jobs: ClaimedJob[] = records.map((record, index) => {
-    const id = popped[2 * index] ?? ''
+    const id = ids.slice(index * PACKED_CHARS, (index + 1) * PACKED_CHARS)
     if (record === null) throw brokenAnswer('redis', `job ${id} was claimed and has no record`)
-    return jobOf({ id, record, past: pasts[index] ?? null, rank: Number(popped[2 * index + 1]), running: 1 })
+    return jobOf({ id, record, past: pasts[index] ?? null, rank: Number(ranks[index]), running: 1 })
   })
   return { token: tokenOf(token), queue, claimedAt, jobs }
 }

@@ -6,7 +6,7 @@
 -- ARGV: worker, queue (empty: no claim), limit, 1 for a suspect too, the client's counter, number of leases to settle;
 --       each lease as settle_lease takes it; then reports as keep_reports takes them, if there are any.
 -- Answers: whether the worker is alive, the letters for each lease, and for each lease claimed its token, claimedAt,
---       ids and scores, records, pasts.
+--       ids in one text, scores in one text, records, pasts. An entry for each id would cost the client 0.25 µs.
 local worker, queue, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local refusal, behind = read_settles(7)
@@ -30,12 +30,14 @@ local function grant(popped)
   local token_time = math.max(last + 1, math.floor(now_us / TOKEN_UNIT_US))
   local token = int(token_time * TOKENS_A_UNIT + tonumber(ARGV[5]))
   redis.call('SET', B .. 'token', int(token_time))
-  local batch = cmsgpack.pack(worker, queue, now, table.concat(ids), scores)
+  local all_ids = table.concat(ids)
+  local batch = cmsgpack.pack(worker, queue, now, all_ids, scores)
   check(redis.call('HSET', BATCH, token, batch) == 1, 'token', token, 'is used already')
   check(redis.call('ZADD', LEASES, 0, worker .. ' ' .. token) == 1, 'lease', token, 'is listed already')
   count('running', queue, #ids)
   free_keys(ids, 'r')
-  return { token, now, popped, read_many(JOBS, ids), is_used(PAST) and read_many(PAST, ids) or {} }
+  local pasts = is_used(PAST) and read_many(PAST, ids) or {}
+  return { token, now, all_ids, table.concat(scores, ' '), read_many(JOBS, ids), pasts }
 end
 
 local function comes_first(id, rank, other_id, other_rank)
