@@ -31,11 +31,13 @@ export class LogKeeper {
 
   /** To be called between transactions. Undefined if the log is small. */
   tend(): Promise<void> | undefined {
-    this.#later()
     const nowMs = this.#clock.monotonicMs()
-    if (nowMs < this.#nextMs) return undefined
-    this.#nextMs = nowMs + LOOK_MS
-    return this.#isLarge() ? this.#truncate(nowMs) : undefined
+    // An idle process looks with each call, and no timer wakes it up besides.
+    const isDue = nowMs >= this.#nextMs
+    if (isDue) this.#nextMs = nowMs + LOOK_MS
+    const isLarge = isDue && this.#isLarge()
+    if (isLarge || !isDue) this.#later()
+    return isLarge ? this.#truncate(nowMs) : undefined
   }
 
   stop(): void {
