@@ -48,6 +48,7 @@ export { refuseTransaction } from './no-transactions.ts'
 export { checkSettles, unknownSettlement } from './settle-check.ts'
 export {
   checkChange,
+  checkCount,
   checkDuration,
   checkFlush,
   checkJobs,
