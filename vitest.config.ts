@@ -28,8 +28,11 @@ const SLOW_MUTANTS = ['postgres', 'sqlite', 'sqlite-code', 'worker'].map(
 const LIBRARIES = `${root}test/libraries/node_modules/`
 const hasBetterSqlite = existsSync(`${LIBRARIES}better-sqlite3/build`) && existsSync(`${LIBRARIES}libsql`)
 const NEED_BETTER_SQLITE = ['test/transactions/sqlite*.test.ts']
-/** Every test of the contract, for each library. */
-const ALL_OF_THE_CONTRACT = 'src/stores/sqlite/caller/*.conformance.test.ts'
+/** Every test of the contract, for each library, and the model. */
+const ALL_OF_THE_CONTRACT = [
+  'src/stores/sqlite/caller/*.conformance.test.ts',
+  'test/model/sqlite-caller.model.test.ts',
+]
 if (!hasBetterSqlite)
   console.warn(
     'better-sqlite3 or libsql is not there: their tests are skipped (npm ci --prefix test/libraries installs it).',
@@ -70,7 +73,7 @@ export default defineConfig({
             'test/faults/**',
             ...SLOW_MUTANTS,
             NEEDS_A_PROCESS,
-            ALL_OF_THE_CONTRACT,
+            ...ALL_OF_THE_CONTRACT,
             ...(hasBetterSqlite ? [] : NEED_BETTER_SQLITE),
           ],
           // A process for each file would spend a fifth of the time on loading the same modules.
@@ -90,7 +93,7 @@ export default defineConfig({
           include: [
             'test/faults/**/*.test.ts',
             ...SLOW_MUTANTS,
-            ...(hasBetterSqlite ? [ALL_OF_THE_CONTRACT] : []),
+            ...(hasBetterSqlite ? ALL_OF_THE_CONTRACT : []),
           ],
           // Kills and freezes wait for leases to run out, in processes of their own, which need the cores.
           maxWorkers: Math.max(2, CORES),

@@ -48,6 +48,7 @@ export { refuseTransaction } from './no-transactions.ts'
 export { checkSettles, unknownSettlement } from './settles.ts'
 export {
   checkChange,
+  checkCount,
   checkDuration,
   checkFlush,
   checkJobs,

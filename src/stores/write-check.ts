@@ -27,6 +27,14 @@ export function checkDuration(what: string, ms: number, longestMs = LONGEST_MS):
   })
 }
 
+/** A greater number would come back as another one, or not at all. */
+export function checkCount(what: string, count: number | null): void {
+  if (count === null || Math.abs(count) <= Number.MAX_SAFE_INTEGER) return
+  throw new HoldfastError('HF_STORE_REFUSED', `${what} cannot be ${count}.`, {
+    hint: 'Use a number below 2^53.',
+  })
+}
+
 /** PostgreSQL looks for ranks from -1e15 on, and rank is the due time minus the head start. */
 function checkHeadStart(ms: number): void {
   checkDuration('The head start of a job', ms, LONGEST_HEAD_START_MS)
@@ -43,10 +51,13 @@ export function checkFlush(kind: string, { jobs }: Pick<Flush, 'jobs'>): void {
 export function checkJobs(jobs: readonly NewJob[]): void {
   let checkedName: string | undefined
   let checkedQueue: string | undefined
-  for (const { name, queue, headStartMs, unique } of jobs) {
+  for (const { name, queue, priority, headStartMs, maxAttempts, maxCrashes, unique } of jobs) {
     if (name !== checkedName) checkText('The name of a job', (checkedName = name))
     if (queue !== checkedQueue) checkText('The name of a queue', (checkedQueue = queue))
     checkHeadStart(headStartMs)
+    checkCount('The priority of a job', priority)
+    checkCount('The maximum of attempts', maxAttempts)
+    checkCount('The maximum of crashes', maxCrashes)
     if (unique === null) continue
     checkText('A unique key', unique.key)
     if ('forMs' in unique.hold) checkDuration('The time of a unique key', unique.hold.forMs)
@@ -58,7 +69,10 @@ export function checkChange(change: JobChange): void {
     case 'cancel':
       return checkText('The reason of a cancel', change.reason)
     case 'edit':
-      if (change.rank !== undefined) checkHeadStart(change.rank.headStartMs)
+      if (change.rank !== undefined) {
+        checkHeadStart(change.rank.headStartMs)
+        checkCount('The priority of a job', change.rank.priority)
+      }
       return checkText('A payload', change.payload ?? null)
     case 'replay':
       return checkText('A payload', change.payload ?? null)
@@ -67,9 +81,13 @@ export function checkChange(change: JobChange): void {
   }
 }
 
-export function checkSchedule(id: string, schedule: { readonly spec: string } | null): void {
+export function checkSchedule(
+  id: string,
+  schedule: { readonly spec: string; readonly nextTick: number | null } | null,
+): void {
   checkText('The id of a schedule', id)
   checkText('A schedule', schedule?.spec ?? null)
+  checkCount('The next tick of a schedule', schedule?.nextTick ?? null)
 }
 
 export function checkNote(kind: string, id: string, text: string | null, ttlMs: number | null): void {

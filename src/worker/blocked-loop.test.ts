@@ -65,6 +65,26 @@ describe('the pulse of a worker', () => {
     expect(pulses).toMatchObject([{ stopped: true }])
   })
 
+  test('is told of few turns while nothing runs, and of many from the start of a job on', async () => {
+    const { hf, world, pulses } = setUp()
+    const { promise, resolve } = deferred()
+    const job = hf.job({ name: 'job', run: () => promise })
+    const worker = await hf.work({ lease: LEASE_MS })
+    const [pulse] = pulses as [Heard]
+    const turnsOf = async (ms: number): Promise<number> => {
+      const { turns } = pulse
+      await world.advance(ms)
+      return pulse.turns - turns
+    }
+    expect(await turnsOf(10_000)).toBeLessThanOrEqual(10)
+    await job.enqueue()
+    await world.advance(250)
+    expect(pulse.running).toEqual(['job'])
+    expect(await turnsOf(10_000)).toBeGreaterThanOrEqual(45)
+    resolve()
+    await world.run(worker.stop())
+  })
+
   test('is told of each turn of the loop, several times a lease, and not when it stands still', async () => {
     const { hf, world, pulses, freeze, thaw } = setUp()
     hf.job({ name: 'job', run: () => undefined })

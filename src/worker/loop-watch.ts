@@ -18,6 +18,8 @@ export interface LoopWatchParts {
 }
 
 const LONGEST_TURN_MS = 200
+/** While nothing runs: no job can block the loop then, and each turn wakes an idle process up. */
+const LONGEST_IDLE_TURN_MS = 1_000
 /** Shorter blocks are not told. */
 const WORTH_TELLING_MS = 1_000
 const PATIENCE_LEASES = 10
@@ -26,9 +28,12 @@ const MOST_SUSPECTS = 20
 export class LoopWatch {
   readonly #parts: LoopWatchParts
   readonly #turnMs: number
+  readonly #idleTurnMs: number
   readonly #worthTellingMs: number
   #pulse: Pulse | null = null
   #nextTurnMs = 0
+  /** Whether nothing ran when the timer was set. */
+  #isIdle = false
   #cancelTimer: (() => void) | undefined
   #patienceMs = 0
   /** Ended since the turn that is overdue: a handler that blocks and then returns ends before any timer fires. */
@@ -38,6 +43,7 @@ export class LoopWatch {
     const { leaseMs } = parts
     this.#parts = parts
     this.#turnMs = Math.min(LONGEST_TURN_MS, leaseMs / 10)
+    this.#idleTurnMs = Math.min(LONGEST_IDLE_TURN_MS, leaseMs / 10)
     this.#worthTellingMs = Math.min(WORTH_TELLING_MS, leaseMs / 3)
   }
 
@@ -60,6 +66,7 @@ export class LoopWatch {
     this.#pulse.started(job.name)
     // At once: its handler may block before the next turn.
     if (timeoutMs > this.#patienceMs && this.#patienceMs > 0) this.#setPatience(this.#pulse, timeoutMs)
+    if (this.#isIdle) this.#turnNow(this.#pulse)
   }
 
   ended(attempt: Attempt): void {
@@ -70,15 +77,20 @@ export class LoopWatch {
 
   #turn(pulse: Pulse): void {
     pulse.turned()
-    const { clock } = this.#parts
-    this.#nextTurnMs = clock.monotonicMs() + this.#turnMs
-    this.#cancelTimer = clock.after(this.#turnMs, () => {
-      this.#tellIfLate()
-      // A listener may have ended it.
-      if (this.#pulse !== pulse) return
-      this.#setPatience(pulse, this.#neededMs())
-      this.#turn(pulse)
-    })
+    const { clock, running } = this.#parts
+    this.#isIdle = running.size === 0
+    const turnMs = this.#isIdle ? this.#idleTurnMs : this.#turnMs
+    this.#nextTurnMs = clock.monotonicMs() + turnMs
+    this.#cancelTimer = clock.after(turnMs, () => this.#turnNow(pulse))
+  }
+
+  #turnNow(pulse: Pulse): void {
+    this.#cancelTimer?.()
+    this.#tellIfLate()
+    // A listener may have ended it.
+    if (this.#pulse !== pulse) return
+    this.#setPatience(pulse, this.#neededMs())
+    this.#turn(pulse)
   }
 
   #tellIfLate(): void {

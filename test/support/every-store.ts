@@ -1,4 +1,5 @@
 /** Every kind of store, on a real server or file, for tests that all of them have to pass. */
+import { DatabaseSync } from '@photostructure/sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,6 +38,15 @@ export const EVERY_STORE: readonly StoreKind[] = [
     },
   },
   {
+    name: "a database of the caller's",
+    transactions: true,
+    start() {
+      const folder = mkdtempSync(join(tmpdir(), 'holdfast-fleet-'))
+      const connect = (): Store => storeWithHandle(join(folder, 'app.db'))
+      return Promise.resolve({ connect, close: async () => rmSync(folder, { recursive: true, force: true }) })
+    },
+  },
+  {
     name: 'PostgreSQL',
     transactions: true,
     async start() {
@@ -68,6 +78,20 @@ export const EVERY_STORE: readonly StoreKind[] = [
 
 /** Silent, because test servers run without an append-only file, which emits a notice. */
 const onNotice = (): void => undefined
+
+/** Each process has a handle of its own. */
+function storeWithHandle(path: string): Store {
+  const database = new DatabaseSync(path)
+  database.exec('pragma journal_mode = wal')
+  const store = sqliteStore({ database })
+  return {
+    ...store,
+    async close() {
+      await store.close()
+      database.close()
+    },
+  }
+}
 
 function shared(store: Store): Fleet {
   return { connect: () => ({ ...store, close: () => Promise.resolve() }), close: () => store.close() }

@@ -39,12 +39,19 @@ export const libsql: SqliteLibrary = { name: 'libsql', open: (path) => new Libsq
 export const sqliteLibraries = [betterSqlite, databaseSync, libsql] as const
 
 const PREFIX = 'jobs_'
+const FROZEN_MS = Date.UTC(2030, 0, 1)
 const AUDIT = readFileSync(new URL('sqlite-audit.sql', import.meta.url), 'utf8')
 
 /** A folder with databases in WAL mode. */
 export class SqliteFolder {
   readonly path = mkdtempSync(join(tmpdir(), 'holdfast-caller-'))
+  readonly #isFrozen: boolean
   #files = 0
+
+  /** `frozen`: whether the clock of its stores only moves by `advance`. */
+  constructor({ frozen = false } = {}) {
+    this.#isFrozen = frozen
+  }
 
   /** A new file. */
   open({ open }: SqliteLibrary): TestHandle {
@@ -60,6 +67,7 @@ export class SqliteFolder {
   /** A store in its own database, audited at the end. */
   async store(library: SqliteLibrary, maxLook?: number): Promise<StoreUnderTest> {
     const clock = new SharedClock()
+    if (this.#isFrozen) clock.freezeAt(FROZEN_MS)
     const database = this.open(library)
     const world = maxLook === undefined ? { clock } : { clock, maxLook }
     const store = storeInDatabase({ database, prefix: PREFIX, durability: 'normal' }, world)

@@ -123,6 +123,17 @@ export const valuesTopic: Topic = {
       await assert.rejects(harness.enqueue([ahead(NaN)]), REFUSED)
       assert.deepEqual(await harness.claimIds(await harness.worker()), [job.id])
     },
+    'a count or a tick that no integer column gives back is refused, and nothing is written': async (harness) => {
+      const { store } = harness
+      for (const count of [2 ** 53, -(2 ** 53), 1e300, NaN]) {
+        for (const parts of [{ priority: count }, { maxAttempts: count }, { maxCrashes: count }])
+          await assert.rejects(harness.enqueue([{ ...newJob(), ...parts }]), REFUSED)
+        const schedule = { spec: '{}', nextTick: count }
+        await assert.rejects(store.schedules.put('nightly', schedule), REFUSED)
+      }
+      assert.deepEqual((await store.schedules.list()).schedules, [])
+      await useAll(harness)
+    },
     'a key or a note cannot be kept for longer than time goes': async (harness) => {
       const unique = { key: 'mail.send k', hold: { forMs: TOO_LONG_MS }, onConflict: 'ignore' } as const
       await assert.rejects(harness.enqueue([newJob({ unique })]), REFUSED)

@@ -6,7 +6,7 @@
 import { sleep, systemClock, type Clock } from '../../std/clock.ts'
 import { toError } from '../../std/text.ts'
 import type { WakeUp } from '../store.ts'
-import { groupsOf, type Call, type Outcome, type Ran } from './engine/runner.ts'
+import { failed, groupsOf, type Call, type Outcome, type Ran } from './engine/runner.ts'
 import type { StepAnswer, StepArgs, StepName } from './engine/steps.ts'
 import { LOCK_MS, pause } from './lock.ts'
 import { isBusy } from './sqlite-errors.ts'
@@ -84,7 +84,7 @@ export class StepQueue {
     try {
       return this.#runner.run(group)
     } catch (error) {
-      return { outcomes: group.map((call) => [call, { error, cause: error }] as const), hints: [] }
+      return failed(group, error)
     }
   }
 

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { MAX_LOG_BYTES } from '../../../src/stores/sqlite/thread/log-keeper.ts'
+import { MAX_LOG_BYTES } from '../../../src/stores/sqlite/log-keeper.ts'
 import { until } from '../../support/until.ts'
 import { Member } from './support/member.ts'
 import { audited, folderForStores, openPast } from './support/place.ts'

@@ -10,11 +10,9 @@ import { systemClock } from '../../../std/clock.ts'
 import { systemRandom } from '../../../std/random.ts'
 import { Listeners } from '../../listeners.ts'
 import type { Store, WakeUp } from '../../store.ts'
-import { isDiskFull } from '../disk-full.ts'
 import type { Database } from '../driver.ts'
 import { Db, PREFIX, readSql, type SqlTexts } from '../engine/db.ts'
 import { Engine, type EngineClock } from '../engine/engine.ts'
-import { Runner } from '../engine/runner.ts'
 import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
 import { lockHolder } from '../files/lock-holder.ts'
 import { isProcessGone, ownProcess } from '../files/process-identity.ts'
@@ -25,6 +23,7 @@ import { toldTransaction, type SqliteDatabase } from './handle.ts'
 import { install, installNow } from './install.ts'
 import { Library } from './library.ts'
 import { CommitWatcher } from './commit-watcher.ts'
+import { CallerConnection } from './connection.ts'
 import { StepQueue } from '../step-queue.ts'
 import { CallerTransactions } from './transactions.ts'
 
@@ -69,7 +68,7 @@ export function storeInDatabase(options: InDatabase, world: InDatabaseWorld = {}
 }
 
 interface Opened {
-  readonly database: Database
+  readonly connection: CallerConnection
   readonly queue: StepQueue
   readonly watcher: CommitWatcher
 }
@@ -132,10 +131,10 @@ class CallerStore {
     await this.transactions.idle()
     await this.#installing?.catch(() => undefined)
     if (opened === undefined) return
-    const { database, queue, watcher } = opened
+    const { connection, queue, watcher } = opened
     watcher.stop()
     await queue.idle()
-    database.close()
+    connection.close()
   }
 
   async #opened(): Promise<Opened> {
@@ -151,27 +150,25 @@ class CallerStore {
 
   /** Creates the tables if the write lock is free. Otherwise the first step does, or the caller's transaction. */
   async #open(): Promise<Opened> {
-    const { database } = this.#library.connect()
+    const connection = new CallerConnection({
+      library: this.#library,
+      newEngine: (database) => this.#newEngine(database),
+      lockHolder: () => this.#lockHolder(),
+    })
     try {
-      this.#isInstalled = installNow(database, this.#texts)
-      const engine = this.#newEngine(database)
-      const runner = new Runner({
-        database,
-        engine,
-        lockHolder: () => this.#lockHolder(),
-        isDiskFull: () => isDiskFull(this.#library.path),
-      })
-      const queue = new StepQueue(runner, (hints) => this.#tell(hints))
-      const watcher = new CommitWatcher(engine.db, async () => this.#tell(await this.call('news')))
-      return { database, queue, watcher }
+      this.#isInstalled = installNow(connection.database, this.#texts)
     } catch (error) {
-      database.close()
+      connection.close()
       throw error
     }
+    const queue = new StepQueue(connection, (hints) => this.#tell(hints))
+    const news = async (): Promise<void> => this.#tell(await this.call('news'))
+    const watcher = new CommitWatcher(() => connection.dataVersion(), news)
+    return { connection, queue, watcher }
   }
 
-  async #installed({ database }: Opened): Promise<void> {
-    this.#installing ??= install(database, this.#texts).catch((error: unknown) => {
+  async #installed({ connection }: Opened): Promise<void> {
+    this.#installing ??= install(connection.database, this.#texts).catch((error: unknown) => {
       this.#installing = undefined
       throw storeError(error, () => this.#lockHolder())
     })

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'vitest'
 import { Signal } from '../../../../test/support/signal.ts'
-import { Db, readSql } from '../engine/db.ts'
-import { adapt } from './handle.ts'
+import { pragma } from './handle.ts'
 import { CommitWatcher } from './commit-watcher.ts'
 
 test('news that could not be read are told with the next look', async () => {
@@ -20,7 +19,7 @@ test('news that could not be read are told with the next look', async () => {
     signal.notify()
     return told === 1 ? Promise.reject(new Error('a disk that fails')) : Promise.resolve()
   }
-  const watcher = new CommitWatcher(new Db(adapt(own), readSql().statements), onNews)
+  const watcher = new CommitWatcher(() => String(pragma(own, 'data_version')), onNews)
   watcher.start()
   other.exec('insert into t values (1)')
   await signal.until(() => told === 2)

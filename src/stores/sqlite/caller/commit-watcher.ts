@@ -3,26 +3,26 @@
  * caller's has no file to watch: we must not create one there.
  */
 import { systemClock } from '../../../std/clock.ts'
-import type { Db } from '../engine/db.ts'
 
 /** Reading the number of the last commit takes a few microseconds. */
 const LOOK_MS = 100
 
 export class CommitWatcher {
-  readonly #db: Db
+  readonly #readVersion: () => string | undefined
   readonly #onNews: () => Promise<void>
-  #version: number | undefined
+  #version: string | undefined
   #cancel: (() => void) | undefined
   #isTelling = false
 
-  constructor(db: Db, onNews: () => Promise<void>) {
-    this.#db = db
+  /** `readVersion`: undefined while another process recovers the log, or worse. */
+  constructor(readVersion: () => string | undefined, onNews: () => Promise<void>) {
+    this.#readVersion = readVersion
     this.#onNews = onNews
   }
 
   start(): void {
     if (this.#cancel !== undefined) return
-    this.#version = this.#read() ?? this.#version
+    this.#version = this.#readVersion() ?? this.#version
     this.#later()
   }
 
@@ -39,13 +39,13 @@ export class CommitWatcher {
   }
 
   #look(): void {
-    const version = this.#read()
+    const version = this.#readVersion()
     if (version === undefined || version === this.#version || this.#isTelling) return
     this.#isTelling = true
     void this.#tell(version)
   }
 
-  async #tell(version: number): Promise<void> {
+  async #tell(version: string): Promise<void> {
     try {
       await this.#onNews()
       this.#version = version
@@ -53,15 +53,6 @@ export class CommitWatcher {
       // What fails here fails for the next call as well, which will say so. The news are still to be told.
     } finally {
       this.#isTelling = false
-    }
-  }
-
-  /** Undefined while another process recovers the log, or worse. */
-  #read(): number | undefined {
-    try {
-      return this.#db.get<{ data_version: number }>('dataVersion')?.data_version
-    } catch {
-      return undefined
     }
   }
 }

@@ -10,6 +10,8 @@ export interface OwnConnection {
   /** As the library made it: what `commit()` gives to the handler. */
   readonly handle: SqliteDatabase
   readonly database: Database
+  /** Whether the log is ours to keep small. The caller who has switched off its own checkpoints writes it back itself. */
+  readonly keepsLog: boolean
 }
 
 export class Library {
@@ -56,7 +58,9 @@ export class Library {
       database.exec('pragma fullfsync = on; pragma checkpoint_fullfsync = on')
       // For what handlers write in commit().
       database.exec(`pragma foreign_keys = ${Number(pragma(this.handle, 'foreign_keys') ?? 0)}`)
-      return { handle, database }
+      const pages = Number(pragma(this.handle, 'wal_autocheckpoint') ?? 0)
+      database.exec(`pragma wal_autocheckpoint = ${pages}`)
+      return { handle, database, keepsLog: pages > 0 }
     } catch (error) {
       database.close()
       throw error

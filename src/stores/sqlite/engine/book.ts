@@ -1,7 +1,7 @@
 /** Schedules and notes. */
 import type { NewJob } from '../../../job/record.ts'
 import type { Note, ScheduleList, ScheduleSpec, StoredSchedule } from '../../store.ts'
-import { checkJobs, checkNote, checkSchedule } from '../../write-check.ts'
+import { checkCount, checkJobs, checkNote, checkSchedule } from '../../write-check.ts'
 import { add } from './enqueue.ts'
 import type { Engine } from './engine.ts'
 
@@ -44,6 +44,8 @@ export function fire(
   // If the last tick is in the future, the clock has been set back since; it then blocks only itself.
   if (last !== null && tick <= last && (tick === last || last <= engine.now())) return 'already'
   checkJobs([job])
+  checkCount('A tick', tick)
+  checkCount('The next tick of a schedule', nextTick)
   engine.db.runOne('moveSchedule', tick, nextTick, id)
   add(engine, job)
   return 'fired'

@@ -166,6 +166,11 @@ export class Engine {
     this.#rescuing = join(this.#rescuing, answer)
   }
 
+  /** Takes the place of an engine whose connection failed: what that one rescued is told with the next rescue. */
+  succeed(before: Engine): void {
+    this.#rescued = join(before.takeRescued(), this.#rescued)
+  }
+
   get hasRescued(): boolean {
     return this.#rescued.workers.length + this.#rescued.jobs.length > 0
   }

@@ -5,7 +5,7 @@
 import type { WakeUp } from '../../store.ts'
 import type { Database } from '../driver.ts'
 import { rollBack } from '../lock.ts'
-import { isBusy, storeError } from '../sqlite-errors.ts'
+import { isBusy, isIoError, storeError } from '../sqlite-errors.ts'
 import type { Engine } from './engine.ts'
 import { IDLE, isRead, READS, WRITES, type StepName } from './steps.ts'
 
@@ -22,6 +22,15 @@ export interface Ran<C extends Call> {
   readonly outcomes: readonly (readonly [call: C, outcome: Outcome])[]
   /** To be told to listeners, of this process and of others. */
   readonly hints: readonly WakeUp[]
+}
+
+/** What became of calls that could not be run. */
+export function failed<C extends Call>(calls: readonly C[], error: unknown): Ran<C> {
+  return { outcomes: calls.map((call) => [call, { error, cause: error }] as const), hints: [] }
+}
+
+export function hasIoError({ outcomes }: Ran<Call>): boolean {
+  return outcomes.some(([, outcome]) => 'error' in outcome && isIoError(outcome.cause))
 }
 
 export interface RunnerParts {

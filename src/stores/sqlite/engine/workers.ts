@@ -1,7 +1,7 @@
 /** Workers: registration, heartbeats, reports of running jobs. */
 import type { Token, WorkerId } from '../../../job/ids.ts'
 import { MAX_LOG_LINES, type HeartbeatAnswer, type HeartbeatRequest, type Report } from '../../store.ts'
-import { checkDuration } from '../../write-check.ts'
+import { checkCount, checkDuration } from '../../write-check.ts'
 import type { Engine } from './engine.ts'
 import { OpenLease } from './leases.ts'
 import type { LeaseRow, WorkerRow } from './rows.ts'
@@ -9,6 +9,7 @@ import { cancelled, release } from './settle.ts'
 
 export function register(engine: Engine, worker: WorkerId, leaseMs: number, atOnce: number | null): void {
   checkDuration('The lease of a worker', leaseMs)
+  checkCount('The slots of a worker', atOnce)
   const expiresAt = engine.now() + Math.round(leaseMs)
   engine.db.run('register', worker, Math.round(leaseMs), expiresAt, atOnce, engine.processes.own)
 }
@@ -44,6 +45,8 @@ export function heartbeat(engine: Engine, request: HeartbeatRequest): HeartbeatA
 /** A heartbeat that arrives after a later one is out of date. */
 function renewAndCount(engine: Engine, known: WorkerRow, request: HeartbeatRequest): void {
   const { nth = known.nth, atOnce = known.at_once } = request
+  checkCount('The number of a heartbeat', nth)
+  checkCount('The slots of a worker', atOnce)
   const isLate = nth < known.nth
   const expiresAt = engine.now() + known.lease_ms
   engine.db.runOne('renew', expiresAt, isLate ? known.at_once : atOnce, isLate ? known.nth : nth, known.id)

@@ -1,11 +1,12 @@
-import { mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { newFlushId, newJob } from '../../conformance/support.ts'
 import { loadDriver, type Database, type Driver } from '../driver.ts'
 import { readSql } from '../engine/db.ts'
 import type { Call, Outcome } from '../engine/runner.ts'
+import type { Store } from '../../store.ts'
 import { sqliteStore } from '../sqlite-store.ts'
 import { Connection } from './connection.ts'
 
@@ -58,6 +59,58 @@ describe('a database that is deleted while it is open', () => {
     await expect(store.admin.queues()).rejects.toThrow(missing)
     await expect(store.admin.queues()).rejects.toMatchObject({ code: 'HF_STORE_DAMAGED' })
     await store.close()
+  })
+})
+
+describe('a log that is deleted', () => {
+  const enqueued = async (store: Store) => {
+    const job = newJob()
+    await store.enqueue({ id: newFlushId(), jobs: [job] })
+    return job.id
+  }
+
+  test('while one store has it open is written into the database', async () => {
+    const notices: string[] = []
+    const store = sqliteStore({ directory, durability: 'normal', onNotice: (line) => notices.push(line) })
+    const ids = [await enqueued(store)]
+    rmSync(join(directory, 'holdfast.db-wal'))
+    await vi.waitFor(async () => {
+      ids.push(await enqueued(store))
+      expect(notices).toEqual([expect.stringContaining('nothing is lost')])
+    })
+    ids.push(await enqueued(store))
+    const other = open()
+    for (const id of ids) expect(await other.admin.get(id)).toMatchObject({ id })
+    await Promise.all([store.close(), other.close()])
+  })
+
+  test('while several have it open is told of, and saved by each of them', async () => {
+    const stores = [open(), open()] as const
+    const ids = [await enqueued(stores[0]), await enqueued(stores[1])]
+    rmSync(join(directory, 'holdfast.db-wal'))
+    // A deletion is noticed by the first call of each 100 ms, at most.
+    await vi.waitFor(async () => {
+      ids.push(await enqueued(stores[1]))
+      await expect(stores[0].admin.queues()).rejects.toMatchObject({ code: 'HF_STORE_DAMAGED' })
+    })
+    await expect(stores[0].admin.queues()).rejects.toThrow('-shm is still there')
+    await Promise.all(stores.map((store) => store.close()))
+    const next = open()
+    for (const id of ids) expect(await next.admin.get(id)).toMatchObject({ id })
+    await next.close()
+  })
+
+  test('while nobody has it open is told of at the opening', async () => {
+    const store = open()
+    await enqueued(store)
+    await store.close()
+    // As a process leaves it that is killed.
+    writeFileSync(join(directory, 'holdfast.db-shm'), '')
+    const next = open()
+    await expect(next.open()).rejects.toMatchObject({ code: 'HF_STORE_DAMAGED' })
+    rmSync(join(directory, 'holdfast.db-shm'))
+    await next.open()
+    await next.close()
   })
 })
 

@@ -10,16 +10,18 @@ import { isRoomGone } from '../disk-full.ts'
 import type { Database, Driver } from '../driver.ts'
 import { Db, type SqlTexts } from '../engine/db.ts'
 import { Engine } from '../engine/engine.ts'
-import { Runner, type Call, type Ran } from '../engine/runner.ts'
+import { failed, hasIoError, Runner, type Call, type Ran } from '../engine/runner.ts'
 import { prepareDirectory, type StoreFiles } from '../files/directory.ts'
 import { lockHolder } from '../files/lock-holder.ts'
 import { refuseDamagedLog } from '../files/log-check.ts'
+import { deletedLog, refuseMissingLog, watchLog, type LogFile } from '../files/log-file.ts'
 import { isProcessGone, ownProcess } from '../files/process-identity.ts'
+import { isSameFile } from '../files/same-file.ts'
 import { openDatabase } from '../open-database.ts'
-import { isIoError, storeError } from '../sqlite-errors.ts'
+import { storeError } from '../sqlite-errors.ts'
 import type { StepRunner } from '../step-queue.ts'
 import { Bell } from './bell.ts'
-import { LogKeeper } from './log-keeper.ts'
+import { LogKeeper } from '../log-keeper.ts'
 import { answerOthers } from './open-here.ts'
 import type { StoreData } from './protocol.ts'
 import { SharedClock } from './shared-clock.ts'
@@ -38,6 +40,7 @@ export interface ConnectionParts {
 interface Opened {
   readonly files: StoreFiles
   readonly identity: BigIntStats
+  readonly logFile: () => LogFile
   readonly database: Database
   readonly engine: Engine
   readonly runner: Runner
@@ -81,7 +84,7 @@ export class Connection implements StepRunner {
       this.#gone = undefined
       return failed(calls, error)
     }
-    if (ran.outcomes.some(([, outcome]) => 'error' in outcome && isIoError(outcome.cause))) this.#giveUp()
+    if (hasIoError(ran)) this.#giveUp()
     return ran
   }
 
@@ -99,13 +102,19 @@ export class Connection implements StepRunner {
     }
   }
 
-  /** Whether the database was deleted or replaced. The next call says so. */
+  /** Whether the database, or its log, was deleted or replaced. The next call says so, unless nothing is lost. */
   check(): boolean {
     this.#checkedMs = systemClock.monotonicMs()
-    if (this.#opened === undefined || isSame(this.#opened)) return false
-    this.#gone = deleted(this.#opened.files.database)
+    const opened = this.#opened
+    if (opened === undefined) return false
+    const { files, identity, logFile, database } = opened
+    if (!isSameFile(files.database, identity)) this.#gone = deleted(files.database)
+    else if (logFile() === 'same') return false
+    // Of a log that was replaced nothing can be saved: others may have written into the new one.
+    else if (logFile() === 'other' || !isLogSaved(database)) this.#gone = deletedLog(files.database)
+    else this.#parts.onNotice(`${files.database}-wal was deleted; nothing is lost: it was written back in time.`)
     this.#giveUp()
-    return true
+    return this.#gone !== undefined
   }
 
   ring(): void {
@@ -136,11 +145,13 @@ export class Connection implements StepRunner {
     const stopAnswering = answerOthers(files.database, driver.library)
     let database: Database | undefined
     try {
+      refuseMissingLog(files.database)
       if (data.durability === 'full') refuseDamagedLog(files.database)
       database = openDatabase(driver, files.database, data.durability, sql.tables)
       const bell = new Bell(files.bell)
       bell.ringFirst()
       const identity = statSync(files.database, { bigint: true })
+      const logFile = watchLog(files.database)
       const engine = this.#newEngine(database)
       const runner = new Runner({
         database,
@@ -150,7 +161,7 @@ export class Connection implements StepRunner {
       })
       const log = new LogKeeper(database, files.database, systemClock)
       if (this.#listens) bell.listen(onBell)
-      return { files, identity, database, engine, runner, bell, log, stopAnswering }
+      return { files, identity, logFile, database, engine, runner, bell, log, stopAnswering }
     } catch (error) {
       database?.close()
       stopAnswering()
@@ -172,9 +183,7 @@ export class Connection implements StepRunner {
       ownsFile: true,
     })
     if (this.#engineBefore !== undefined) {
-      engine.rescued(this.#engineBefore.takeRescued())
-      // Told with the next rescue, as after a commit.
-      engine.takeHints()
+      engine.succeed(this.#engineBefore)
       this.#engineBefore = undefined
       this.#parts.onReopened()
     }
@@ -207,13 +216,14 @@ export class Connection implements StepRunner {
   }
 }
 
-function isSame({ files, identity }: Opened): boolean {
+/** Writes what the log holds into the database. False if other processes still have that log open: they must not go on. */
+function isLogSaved(database: Database): boolean {
   try {
-    const { dev, ino } = statSync(files.database, { bigint: true })
-    return dev === identity.dev && ino === identity.ino
-  } catch (error) {
-    // A disk that fails says nothing about the file.
-    return (error as { readonly code?: unknown }).code !== 'ENOENT'
+    database.exec('pragma wal_checkpoint(truncate)')
+    const row = database.prepare('pragma journal_mode = delete').get()
+    return (row as { readonly journal_mode: string }).journal_mode === 'delete'
+  } catch {
+    return false
   }
 }
 
@@ -225,8 +235,4 @@ function deleted(database: string): HoldfastError {
       hint: 'The jobs in it are gone with it. The next call opens what is there now, or makes an empty store: enqueue again.',
     },
   )
-}
-
-function failed<C extends Call>(calls: readonly C[], error: unknown): Ran<C> {
-  return { outcomes: calls.map((call) => [call, { error, cause: error }] as const), hints: [] }
 }

@@ -4,9 +4,9 @@
  * beyond a limit is truncated, which waits for the write lock as every step does.
  */
 import { statSync } from 'node:fs'
-import type { Clock } from '../../../std/clock.ts'
-import type { Database } from '../driver.ts'
-import { pause } from '../lock.ts'
+import type { Clock } from '../../std/clock.ts'
+import type { Database, Statement } from './driver.ts'
+import { pause } from './lock.ts'
 
 /** Four times what one process leaves between its own checkpoints. */
 export const MAX_LOG_BYTES = 16 * 2 ** 20
@@ -21,6 +21,7 @@ export class LogKeeper {
   readonly #log: string
   readonly #clock: Clock
   #nextMs = 0
+  #checkpoint: Statement | undefined
   #stopWaiting: (() => void) | undefined
 
   constructor(database: Database, path: string, clock: Clock) {
@@ -31,11 +32,13 @@ export class LogKeeper {
 
   /** To be called between transactions. Undefined if the log is small. */
   tend(): Promise<void> | undefined {
-    this.#later()
     const nowMs = this.#clock.monotonicMs()
-    if (nowMs < this.#nextMs) return undefined
-    this.#nextMs = nowMs + LOOK_MS
-    return this.#isLarge() ? this.#truncate(nowMs) : undefined
+    // An idle process looks with each call, and no timer wakes it up besides.
+    const isDue = nowMs >= this.#nextMs
+    if (isDue) this.#nextMs = nowMs + LOOK_MS
+    const isLarge = isDue && this.#isLarge()
+    if (isLarge || !isDue) this.#later()
+    return isLarge ? this.#truncate(nowMs) : undefined
   }
 
   stop(): void {
@@ -64,7 +67,8 @@ export class LogKeeper {
   /** False if somebody reads or writes. */
   #tryToTruncate(): boolean {
     try {
-      const row = this.#database.prepare('pragma wal_checkpoint(truncate)').get()
+      this.#checkpoint ??= this.#database.prepare('pragma wal_checkpoint(truncate)')
+      const row = this.#checkpoint.get()
       return (row as { readonly busy: number }).busy === 0
     } catch {
       // Busy, or a disk that fails, which the next transaction will say.
