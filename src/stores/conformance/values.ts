@@ -123,7 +123,9 @@ export const valuesTopic: Topic = {
       await assert.rejects(harness.enqueue([ahead(NaN)]), REFUSED)
       assert.deepEqual(await harness.claimIds(await harness.worker()), [job.id])
     },
-    'a count or a tick that no integer column gives back is refused, and nothing is written': async (harness) => {
+    'a count or a tick that no integer column gives back is refused, and nothing is written': async (
+      harness,
+    ) => {
       const { store } = harness
       for (const count of [2 ** 53, -(2 ** 53), 1e300, NaN]) {
         for (const parts of [{ priority: count }, { maxAttempts: count }, { maxCrashes: count }])

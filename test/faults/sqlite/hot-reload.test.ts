@@ -50,18 +50,21 @@ await Promise.all([a.close(), b.close()])
 test.for([
   ['the Node of the tests', process.execPath],
   [`a Node with node:sqlite${currentNodeMissing}`, currentNode],
-] as const)('two copies of the package in one process share a directory, on %s', async ([, node], context) => {
-  if (node === undefined) return context.skip()
-  const place = join(folder, `copies-${node === process.execPath}`)
-  for (const name of ['one', 'two']) {
-    mkdirSync(join(place, name), { recursive: true })
-    cpSync(join(root, 'dist'), join(place, name, 'dist'), { recursive: true })
-    cpSync(join(root, 'package.json'), join(place, name, 'package.json'))
-  }
-  symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'))
-  const args = ['--input-type=module', '--eval', PROGRAM]
-  const { stdout, stderr } = await promisify(execFile)(node, args, { cwd: place })
-  expect(stdout.trim().split('\n').sort()).toEqual(['false', 'one 2', 'two 2'])
-  expect(stderr).toBe('')
-  expect(await audited(join(place, 'jobs'))).toEqual([])
-})
+] as const)(
+  'two copies of the package in one process share a directory, on %s',
+  async ([, node], context) => {
+    if (node === undefined) return context.skip()
+    const place = join(folder, `copies-${node === process.execPath}`)
+    for (const name of ['one', 'two']) {
+      mkdirSync(join(place, name), { recursive: true })
+      cpSync(join(root, 'dist'), join(place, name, 'dist'), { recursive: true })
+      cpSync(join(root, 'package.json'), join(place, name, 'package.json'))
+    }
+    symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'))
+    const args = ['--input-type=module', '--eval', PROGRAM]
+    const { stdout, stderr } = await promisify(execFile)(node, args, { cwd: place })
+    expect(stdout.trim().split('\n').sort()).toEqual(['false', 'one 2', 'two 2'])
+    expect(stderr).toBe('')
+    expect(await audited(join(place, 'jobs'))).toEqual([])
+  },
+)

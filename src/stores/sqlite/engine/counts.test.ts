@@ -19,13 +19,14 @@ afterAll(async () => {
   await bench.close()
 })
 
-const WRITES: readonly (readonly [what: string, write: (store: Store, count: number) => Promise<unknown>])[] = [
-  ['a tick', ({ schedules }, count) => schedules.fire('nightly', count, 7, newJob())],
-  ['the tick after it', ({ schedules }, count) => schedules.fire('nightly', 5, count, newJob())],
-  ['the slots of a worker', (store, count) => store.register(newWorkerId(), 30_000, count)],
-  ['the slots in a heartbeat', (store, atOnce) => store.heartbeat({ worker, strangers: [], atOnce })],
-  ['the number of a heartbeat', (store, nth) => store.heartbeat({ worker, strangers: [], nth })],
-]
+const WRITES: readonly (readonly [what: string, write: (store: Store, count: number) => Promise<unknown>])[] =
+  [
+    ['a tick', ({ schedules }, count) => schedules.fire('nightly', count, 7, newJob())],
+    ['the tick after it', ({ schedules }, count) => schedules.fire('nightly', 5, count, newJob())],
+    ['the slots of a worker', (store, count) => store.register(newWorkerId(), 30_000, count)],
+    ['the slots in a heartbeat', (store, atOnce) => store.heartbeat({ worker, strangers: [], atOnce })],
+    ['the number of a heartbeat', (store, nth) => store.heartbeat({ worker, strangers: [], nth })],
+  ]
 
 // SQLite stores 2^53, and the library then refuses to read the row.
 test.each(WRITES.flatMap(([what, write]) => [2 ** 53, NaN].map((count) => ({ what, write, count }))))(

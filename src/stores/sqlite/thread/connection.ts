@@ -112,7 +112,8 @@ export class Connection implements StepRunner {
     else if (logFile() === 'same') return false
     // Of a log that was replaced nothing can be saved: others may have written into the new one.
     else if (logFile() === 'other' || !isLogSaved(database)) this.#gone = deletedLog(files.database)
-    else this.#parts.onNotice(`${files.database}-wal was deleted; nothing is lost: it was written back in time.`)
+    else
+      this.#parts.onNotice(`${files.database}-wal was deleted; nothing is lost: it was written back in time.`)
     this.#giveUp()
     return this.#gone !== undefined
   }
