@@ -18,7 +18,8 @@ const KEPT: Retention = {
 }
 
 test('flushes are forgotten when no repeat of them can come any more, the oldest first', async () => {
-  const { store, advance, close } = await bench.open()
+  const under = await bench.open()
+  const { store } = under
   const { DatabaseSync } = await loadDriver()
   const database = new DatabaseSync(join(bench.directory, 'holdfast.db'))
   const known = (): unknown[] => database.prepare('select id from holdfast_intake order by at, id').all()
@@ -30,14 +31,14 @@ test('flushes are forgotten when no repeat of them can come any more, the oldest
   await flush()
   await flush()
   await flush()
-  await advance(FLUSH_MEMORY_MS)
+  await under.advance(FLUSH_MEMORY_MS)
   const young = await flush()
-  await advance(1)
+  await under.advance(1)
   expect(known()).toHaveLength(4)
   await store.upkeep.prune(KEPT, 2)
   expect(known()).toHaveLength(2)
   await store.upkeep.prune(KEPT, 10)
   expect(known()).toEqual([young])
   database.close()
-  await close()
+  await under.close()
 })
