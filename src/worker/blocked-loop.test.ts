@@ -67,8 +67,8 @@ describe('the pulse of a worker', () => {
 
   test('is told of few turns while nothing runs, and of many from the start of a job on', async () => {
     const { hf, world, pulses } = setUp()
-    const { promise, resolve } = deferred()
-    const job = hf.job({ name: 'job', run: () => promise })
+    const gate = deferred()
+    const job = hf.job({ name: 'job', run: () => gate.promise })
     const worker = await hf.work({ lease: LEASE_MS })
     const [pulse] = pulses as [Heard]
     const turnsOf = async (ms: number): Promise<number> => {
@@ -81,7 +81,7 @@ describe('the pulse of a worker', () => {
     await world.advance(250)
     expect(pulse.running).toEqual(['job'])
     expect(await turnsOf(10_000)).toBeGreaterThanOrEqual(45)
-    resolve()
+    gate.resolve()
     await world.run(worker.stop())
   })
 

@@ -31,7 +31,7 @@ interface EndedJob extends Pick<JobRow, 'seq' | 'queue'> {
 export function prune(engine: Engine, retention: Retention, limit: number): { pruned: number } {
   const now = engine.now()
   engine.db.run('pruneKeys', now, limit)
-  engine.db.run('pruneFlushes', now - FLUSH_MEMORY_MS, limit)
+  engine.db.run('pruneFlushes', limit, now - FLUSH_MEMORY_MS)
   engine.db.run('pruneNotes', now)
   const totals = engine.db.get<Record<FinalState, number>>('totals') ?? {
     completed: 0,

@@ -126,13 +126,13 @@ create table holdfast_unique_key (
 ) strict, without rowid;
 create index holdfast_unique_key_until on holdfast_unique_key (until) where until is not null;
 
--- Flushes that were written: a repeat is answered from here. answers: null if every job was inserted.
+-- Flushes that were written: a repeat is answered from here. answers: null if every job was inserted. Their ids begin
+-- with the time, so the oldest come first without an index, which would be one of seven pages that an enqueue writes.
 create table holdfast_intake (
   id text primary key,
   at integer not null,
   answers text
 ) strict, without rowid;
-create index holdfast_intake_at on holdfast_intake (at);
 
 -- Worker incarnations. Only the first at_once of a worker's open jobs, in order of token and position, may be running;
 -- null: any of them. nth: greatest number of a heartbeat so far. process: its process, see process-identity.ts.

@@ -14,7 +14,8 @@ select ended.seq, ended.finished, job.queue, job.id from holdfast_ended as ended
 where ended.state = ? order by ended.finished, job.id limit ?;
 
 -- name: pruneFlushes
-delete from holdfast_intake where id in (select id from holdfast_intake where at < ? limit ?);
+delete from holdfast_intake
+where id in (select id from (select id, at from holdfast_intake order by id limit ?) where at < ?);
 
 -- name: pruneKeys
 delete from holdfast_unique_key where key in (select key from holdfast_unique_key where until <= ? limit ?);

@@ -1,7 +1,8 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { eventually } from '../../../../test/support/until.ts'
 import { newFlushId, newJob } from '../../conformance/support.ts'
 import { loadDriver, type Database, type Driver } from '../driver.ts'
 import { readSql } from '../engine/db.ts'
@@ -74,7 +75,7 @@ describe('a log that is deleted', () => {
     const store = sqliteStore({ directory, durability: 'normal', onNotice: (line) => notices.push(line) })
     const ids = [await enqueued(store)]
     rmSync(join(directory, 'holdfast.db-wal'))
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       ids.push(await enqueued(store))
       expect(notices).toEqual([expect.stringContaining('nothing is lost')])
     })
@@ -89,7 +90,7 @@ describe('a log that is deleted', () => {
     const ids = [await enqueued(stores[0]), await enqueued(stores[1])]
     rmSync(join(directory, 'holdfast.db-wal'))
     // A deletion is noticed by the first call of each 100 ms, at most.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       ids.push(await enqueued(stores[1]))
       await expect(stores[0].admin.queues()).rejects.toMatchObject({ code: 'HF_STORE_DAMAGED' })
     })
