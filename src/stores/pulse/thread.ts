@@ -1,4 +1,4 @@
-/** How a store's thread is started: `new Thread(new URL('./pulse-thread.js', import.meta.url), threadOptions(data))`. */
+/** How a store's thread is started: `postgres/start-pulse.ts` shows it. */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { Worker as Thread, type WorkerOptions } from 'node:worker_threads'
@@ -21,10 +21,10 @@ export function isSource(moduleUrl: string): boolean {
 
 /**
  * For sources: Node 20 cannot load TypeScript, and a thread has neither vitest's nor tsx's loader. (Code for `eval`
- * would need no such detour, but neither compiler nor linter checks it.)
+ * would need no such detour, but neither compiler nor linter checks it.) `path` is relative to the module `from`.
  */
-export function startFromSources(url: URL, options: WorkerOptions): Thread {
-  const file = JSON.stringify(fileURLToPath(url))
+export function startFromSources(path: string, from: string, options: WorkerOptions): Thread {
+  const file = JSON.stringify(fileURLToPath(new URL(path, from)))
   const jiti = JSON.stringify(createRequire(import.meta.url).resolve('jiti'))
   const load = `require(${jiti}).createJiti(${file}).import(${file})`
   return new Thread(load, { ...options, eval: true })
