@@ -3,11 +3,18 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { Worker as Thread, type WorkerOptions } from 'node:worker_threads'
 
+/**
+ * A thread that renews leases allocates next to nothing. With Node's default (48 MB) an idle worker takes 0.7 MB more on
+ * Redis and 1.6 MB more on PostgreSQL; 1 MB saves no more than this, 4 MB saves nothing.
+ */
+const YOUNG_MB = 2
+
 /** `data` is what the thread's file finds as `workerData`: it must be cloneable. */
 export function threadOptions(data: unknown): WorkerOptions {
   return {
     name: 'holdfast-pulse',
     workerData: data,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     // Without the program's preloads (--import, --require), which are written for its main thread.
     execArgv: [],
     env: { ...process.env, NODE_OPTIONS: '' },
