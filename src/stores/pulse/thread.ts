@@ -34,5 +34,6 @@ export function startFromSources(path: string, from: string, options: WorkerOpti
   const file = JSON.stringify(fileURLToPath(new URL(path, from)))
   const jiti = JSON.stringify(createRequire(import.meta.url).resolve('jiti'))
   const load = `require(${jiti}).createJiti(${file}).import(${file})`
-  return new Thread(load, { ...options, eval: true })
+  // A compiler runs first: it must not do so in little memory.
+  return new Thread(load, { ...options, resourceLimits: {}, eval: true })
 }
