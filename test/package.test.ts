@@ -54,6 +54,39 @@ describe('the packed package, installed', () => {
     expect(stdout.trim()).not.toBe('')
   })
 
+  /** The files of the package that a program loads which imports these. */
+  async function loadedBy(...specifiers: string[]): Promise<string[]> {
+    const hooks = `import { writeSync } from 'node:fs'
+      export const load = (url, context, next) => (writeSync(1, url + '\\n'), next(url, context))`
+    const script = `import { register } from 'node:module'
+      register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}))
+      for (const specifier of ${JSON.stringify(specifiers)}) await import(specifier)`
+    const { stdout } = await run('node', ['--input-type=module', '--eval', script], { cwd: project })
+    return [...stdout.matchAll(/\/holdfast\/dist\/(\S+)/g)].map(([, path = '']) => path).toSorted()
+  }
+
+  test.for([
+    ['postgres', []],
+    ['redis', []],
+    ['sqlite', ['stores/sqlite/shared.js']],
+  ] as const)('loads few files, and none of another store, on %s', async ([store, more]) => {
+    const expected = ['core.js', 'index.js', ...more, `stores/${store}/index.js`, 'stores/shared.js']
+    expect(await loadedBy('holdfast', `holdfast/${store}`)).toEqual(expected.toSorted())
+  })
+
+  test('has each class once, whichever entry it comes from', async () => {
+    const script = `import { HoldfastError } from 'holdfast'
+      import { HoldfastError as same } from 'holdfast/store'
+      import { redisStore } from 'holdfast/redis'
+      let thrown
+      try { redisStore({ url: 7 }) } catch (error) { thrown = error }
+      console.log(HoldfastError === same, thrown instanceof HoldfastError, thrown.stack)`
+    const { stdout } = await run('node', ['--input-type=module', '--eval', script], { cwd: project })
+    expect(stdout).toMatch(/^true true HoldfastError/)
+    // Functions go by the names that they have in the sources.
+    expect(stdout).toMatch(/ at redisStore \(/)
+  })
+
   // tsc leaves `./file.ts` in the declarations that it writes; a user's compiler has to find `file.d.ts` by it.
   test('type-checks in a strict project that checks its declarations, too', async () => {
     const lines = subpaths.map((specifier, index) => `export * as part${index} from '${specifier}'`)

@@ -40,7 +40,7 @@ describe('a worker', () => {
   })
 
   test('serves a TypeScript module with the very copy of the library that it imports', async () => {
-    const text = `import { Hub } from '${new URL('../../dist/hub.js', import.meta.url).href}'
+    const text = `import { Hub } from '${new URL('../../dist/core.js', import.meta.url).href}'
       import { holdfast } from 'holdfast'
       const hf = holdfast()
       console.log('same copy', Hub.of(hf) instanceof Hub)

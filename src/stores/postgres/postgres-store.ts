@@ -10,7 +10,7 @@ import { namesOf, NAMES_FIELDS, type NamesOptions } from './names.ts'
 import type { LentPool } from './pg/lent-pool.ts'
 import { CONNECTION_STRING, PG_FIELDS, type PgSource } from './pg/options.ts'
 import { pgExecutor } from './pg/pg-executor.ts'
-import { postgresThread } from './pulse/start-pulse.ts'
+import { postgresThread } from './start-pulse.ts'
 import { sqlStore } from './sql-store.ts'
 
 export interface PostgresStoreOptions extends NamesOptions {

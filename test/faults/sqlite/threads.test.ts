@@ -13,8 +13,8 @@ import { audited, folderForStores, openStore } from './support/place.ts'
 const folder = folderForStores()
 
 async function startNeighbour(directory: string): Promise<{ thread: Thread; id: JobId }> {
-  const file = new URL('support/neighbour.ts', import.meta.url)
-  const thread = startFromSources(file, threadOptions(directory))
+  const { href } = new URL('support/neighbour.ts', import.meta.url)
+  const thread = startFromSources(href, import.meta.url, threadOptions(directory))
   const [id] = (await once(thread, 'message')) as [JobId]
   return { thread, id }
 }

@@ -19,7 +19,7 @@ import type { Pulse, Store } from '../../store.ts'
 import type { Executor, Listening } from '../executor.ts'
 import { pgExecutor } from '../pg/pg-executor.ts'
 import { postgresStore } from '../postgres-store.ts'
-import { postgresThread } from './start-pulse.ts'
+import { postgresThread } from '../start-pulse.ts'
 
 const ids = makeIds(systemClock, systemRandom)
 /** Short, because a silent connection is noticed by a renewal, and a test blocks for longer than a lease. */

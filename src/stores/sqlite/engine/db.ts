@@ -1,6 +1,7 @@
 /** The statements of `sql/`, by name, on one connection. Each is prepared when it is first used. */
 import { readFileSync } from 'node:fs'
 import type { Database, SqlValue, Statement } from '../driver.ts'
+import { SQL_FOLDER } from '../sql-folder.ts'
 import { damaged } from './damage.ts'
 
 const FILES = ['jobs', 'leases', 'upkeep', 'admin', 'version'] as const
@@ -20,7 +21,7 @@ export interface SqlTexts {
 /** `edit`: for tests, which plant bugs there. */
 export function readSql(prefix = PREFIX, edit = (_file: string, text: string): string => text): SqlTexts {
   const read = (file: string): string => {
-    const text = readFileSync(new URL(`../sql/${file}.sql`, import.meta.url), 'utf8')
+    const text = readFileSync(new URL(`${file}.sql`, SQL_FOLDER), 'utf8')
     return edit(file, text).replaceAll(PREFIX, prefix)
   }
   const statements = new Map<string, string>()

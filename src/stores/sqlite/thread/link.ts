@@ -1,12 +1,12 @@
 /** The main thread's side: starts the thread with the first opening, sends calls there, and hands out the answers. */
 import { once } from 'node:events'
-import { Worker as Thread, type MessagePort } from 'node:worker_threads'
+import type { MessagePort, Worker as Thread } from 'node:worker_threads'
 import { HoldfastError } from '../../../errors.ts'
 import { systemClock } from '../../../std/clock.ts'
 import { withDeadline } from '../../../std/deadline.ts'
-import { isSource, startFromSources, threadOptions } from '../../pulse/thread.ts'
 import type { WakeUp } from '../../store.ts'
 import type { StepAnswer, StepArgs, StepName } from '../engine/steps.ts'
+import { startStoreThread } from '../start-thread.ts'
 import { receiveError, type FromStore, type StoreData, type ToStore } from './protocol.ts'
 import { packArgs, unpackAnswer } from './tuples.ts'
 
@@ -31,11 +31,6 @@ export interface LinkParts {
 }
 
 const CLOSE_MS = 10_000
-/**
- * What the thread allocates is garbage as soon as its message is sent. With Node's default (48 MB) a process that had run
- * 100,000 jobs took 400 to 420 MB instead of 300 to 325; with 2 to 16 MB it was as fast.
- */
-const YOUNG_MB = 8
 
 export class ThreadLink {
   readonly #parts: LinkParts
@@ -121,7 +116,7 @@ export class ThreadLink {
   }
 
   async #start(): Promise<Live> {
-    const thread = newThread(this.#parts.data)
+    const thread = startStoreThread(this.#parts.data)
     const live: Live = { thread, pending: new Map() }
     this.#live = live
     const opened = new Promise<void>((resolve, reject) => {
@@ -168,26 +163,6 @@ export class ThreadLink {
     for (const { reject } of live.pending.values()) reject(error)
     live.pending.clear()
   }
-}
-
-function newThread(data: StoreData): Thread {
-  const { execArgv = [], ...options } = threadOptions(data)
-  const all = {
-    ...options,
-    name: 'holdfast-store',
-    execArgv: [...execArgv, ...quiet()],
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
-  }
-  if (isSource(import.meta.url)) return startFromSources(new URL('./store-thread.ts', import.meta.url), all)
-  // In this very form bundlers know it, and bring the file along.
-  return new Thread(new URL('./store-thread.js', import.meta.url), all)
-}
-
-/** Some versions of Node warn that `node:sqlite` is new. */
-function quiet(): string[] {
-  return process.allowedNodeEnvironmentFlags.has('--disable-warning')
-    ? ['--disable-warning=ExperimentalWarning']
-    : []
 }
 
 function closed(): HoldfastError {

@@ -121,23 +121,22 @@ create index on holdfast.lease (queue);`,
     'facts text, payload text, load integer',
   )
 
-  edit.text('statements.js', '    wasFinished: ', `    cycleNamed: \`${CALL_NAMED}\`,\n    wasFinished: `)
-  edit.text(
-    'sql-store.js',
-    'apply: parts.migrate, clock, random });\n',
+  edit.text('index.js', '\twasFinished: ', `\tcycleNamed: \`${CALL_NAMED}\`,\n\twasFinished: `)
+  edit.pattern(
+    'index.js',
+    /apply: parts\.migrate,\s+clock,\s+random\s+\}\);/,
     `apply: parts.migrate, clock, random });
-            const look = "select to_regproc('holdfast.cycle_named') is not null as there";
-            const [found] = await executor.query({ name: 'look_for_cycle_named', text: look }, []);
-            if (found.there) statements.cycle = { ...statements.cycle, ...statements.cycleNamed };
-`,
+			const look = "select to_regproc('holdfast.cycle_named') is not null as there";
+			const [found] = await executor.query({ name: 'look_for_cycle_named', text: look }, []);
+			if (found.there) statements.cycle = { ...statements.cycle, ...statements.cycleNamed };`,
   )
 }
 
 function setVersion(build: Build): void {
   const edit = editor(build)
-  edit.pattern('schema.js', /const SCHEMA_VERSION = \d+;/g, `const SCHEMA_VERSION = ${build.version};`)
-  edit.pattern('schema.js', /const OLDEST_SCHEMA = \d+;/g, `const OLDEST_SCHEMA = ${build.version - 1};`)
-  edit.pattern('schema.js', /const OLDEST_PROGRAM = \d+;/g, `const OLDEST_PROGRAM = ${build.version - 1};`)
+  edit.pattern('index.js', /const SCHEMA_VERSION = \d+;/g, `const SCHEMA_VERSION = ${build.version};`)
+  edit.pattern('index.js', /const OLDEST_SCHEMA = \d+;/g, `const OLDEST_SCHEMA = ${build.version - 1};`)
+  edit.pattern('index.js', /const OLDEST_PROGRAM = \d+;/g, `const OLDEST_PROGRAM = ${build.version - 1};`)
 }
 
 const PARAMETERS = `p_worker uuid, p_leases bigint[], p_masks text[], p_kinds text[], p_delays bigint[], p_run_ms integer[],

@@ -1,8 +1,8 @@
 import { Worker as Thread } from 'node:worker_threads'
-import type { PulseParts } from '../../pulse/pulse.ts'
-import { isSource, startFromSources, threadOptions } from '../../pulse/thread.ts'
-import { FIXED } from '../line.ts'
-import type { RedisPulse } from './pulse-link.ts'
+import type { PulseParts } from '../pulse/pulse.ts'
+import { isSource, startFromSources, threadOptions } from '../pulse/thread.ts'
+import { FIXED } from './line.ts'
+import type { RedisPulse } from './pulse/pulse-link.ts'
 
 /**
  * Options of ioredis that cannot be copied into a thread (functions, a Connector of one's own) leave a store without
@@ -13,8 +13,8 @@ export function redisThread(pulse: RedisPulse): PulseParts['thread'] {
   return () => {
     const options = threadOptions(copied)
     if (isSource(import.meta.url))
-      return startFromSources(new URL('./pulse-thread.ts', import.meta.url), options)
+      return startFromSources('./pulse/pulse-thread.ts', import.meta.url, options)
     // Bundlers recognise exactly this form and include the file.
-    return new Thread(new URL('./pulse-thread.js', import.meta.url), options)
+    return new Thread(new URL('./pulse/pulse-thread.js', import.meta.url), options)
   }
 }

@@ -1,8 +1,8 @@
 import { Worker as Thread } from 'node:worker_threads'
-import type { PulseParts } from '../../pulse/pulse.ts'
-import { isSource, startFromSources, threadOptions } from '../../pulse/thread.ts'
-import { render, type Names } from '../names.ts'
-import type { PostgresPulse } from './pulse-link.ts'
+import type { PulseParts } from '../pulse/pulse.ts'
+import { isSource, startFromSources, threadOptions } from '../pulse/thread.ts'
+import { render, type Names } from './names.ts'
+import type { PostgresPulse } from './pulse/pulse-link.ts'
 
 const RENEW = `update holdfast.worker set expires_at = holdfast.now_ms() + lease_ms where id = $1::uuid returning id`
 
@@ -14,8 +14,8 @@ export function postgresThread(connectionString: string | null, names: Names): P
   return () => {
     const options = threadOptions(pulse)
     if (isSource(import.meta.url))
-      return startFromSources(new URL('./pulse-thread.ts', import.meta.url), options)
+      return startFromSources('./pulse/pulse-thread.ts', import.meta.url, options)
     // Bundlers recognise exactly this form and include the file.
-    return new Thread(new URL('./pulse-thread.js', import.meta.url), options)
+    return new Thread(new URL('./pulse/pulse-thread.js', import.meta.url), options)
   }
 }
