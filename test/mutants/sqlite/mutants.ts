@@ -122,8 +122,8 @@ export const SQLITE_MUTANTS: readonly TextMutant[] = [
   {
     name: 'flushes are forgotten at once',
     file: 'upkeep',
-    find: 'where at < ? limit ?);',
-    replace: 'where at < ? + 600001 limit ?);',
+    find: 'order by id limit ?) where at < ?);',
+    replace: 'order by id limit ?) where at < ? + 600001);',
     caughtBy: [MODEL],
   },
   // ── upkeep ─────────────────────────────────────────────────────────────────
