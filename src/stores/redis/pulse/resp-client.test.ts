@@ -152,7 +152,7 @@ describe.skipIf(redisMissing() !== '')("the heartbeat thread's connection to Red
     other.listen(0)
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
-    await expect(clientOf(`redis://:secret@127.0.0.1:${port}`).connect()).rejects.toThrow('no reply')
+    await expect(clientOf(`redis://:secret@127.0.0.1:${port}`).connect()).rejects.toThrow('not a reply')
     other.close()
   })
 
