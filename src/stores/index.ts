@@ -90,6 +90,7 @@ export {
   type ListQuery,
   type Note,
   type Notes,
+  type Offer,
   type Page,
   type Pulse,
   type QueueStatus,

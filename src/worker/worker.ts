@@ -102,6 +102,10 @@ export class Worker implements LocalWorker {
     if (hint.type === 'ready' && wokenUp(this.#state, hint.queue)) this.#driver.ring()
     if (hint.type === 'cancel' && hint.worker === this.#session.worker) this.#session.beatNow()
     if (hint.type === 'paused') this.paused(hint.queue)
+    if (hint.type === 'leased') {
+      const handed = this.#session.heardLeased(hint)
+      if (handed !== null) this.#driver.takeHanded(handed)
+    }
   }
 
   // ── claim ──────────────────────────────────────────────────────────────────
@@ -115,6 +119,7 @@ export class Worker implements LocalWorker {
       batchRoom: this.#backlog.batchRoom(),
       batchReadyMs: this.#backlog.batchReadyMs(),
       holdsSuspect: this.#suspects > 0,
+      takesOffers: !this.#backlog.gathers && this.#session.unknownJobs === 0,
     }
   }
 
