@@ -91,6 +91,7 @@ export {
   type ListQuery,
   type Note,
   type Notes,
+  type Offer,
   type Page,
   type Pulse,
   type QueueStatus,

@@ -20,8 +20,8 @@
  * anything again, and a claim by a worker that is gone takes nothing and answers `alive: false`.
  *
  * Starts. The store does not know when a handler starts. The worker makes two promises instead:
- * - It starts a job only within `START_WITHIN_MS` of sending the claim that brought it, or of sending a later heartbeat that was
- *   answered. So the answers to claims and heartbeats carry everything that may forbid a start: cancels and pauses. Wake-ups
+ * - It starts a job only within `START_WITHIN_MS` of sending the claim that brought it (for a job that was handed over: of the
+ *   moment that it was), or of sending a later heartbeat that was answered. So the answers to claims and heartbeats carry everything that may forbid a start: cancels and pauses. Wake-ups
  *   only make this faster. `START_WITHIN_MS` after a cancel was answered, no handler starts that job, even if every wake-up
  *   was lost or the worker's process was frozen. A worker whose answers take longer uses more time, up to `LONGEST_START_MS`:
  *   it first puts a note of the kind `SLOW_WORKER`, which says how much, and uses it only for calls sent after that was answered.
@@ -104,6 +104,29 @@ export interface CycleRequest {
   readonly claim: ClaimRequest | null
   /** Missing if there are none, as in nearly every cycle. */
   readonly reports?: readonly Report[]
+  /** Missing for a caller that takes no hand-offs. A store that hands nothing over ignores it. */
+  readonly offer?: Offer
+}
+
+/**
+ * Offers to take jobs as they are enqueued: instead of announcing a job as ready, the store may lease it to this worker at
+ * once, by the rules of a claim without suspects, and tell it by a wake-up (`leased`). That saves the claim.
+ *
+ * The offer ends the worker's earlier one, before the claim of its cycle: leases that were handed over and are not among
+ * `received` are released then, without using an attempt. So a wake-up that is lost delays a job until the next claim, and a
+ * worker ignores leases of an offer once it has sent a later one. The new offer opens after the claim, if that got less than
+ * it asked for and the worker is alive; what the claim got counts. It ends with its time, its jobs, the next offer, or the
+ * worker. A claim without an offer leaves an open one as it is.
+ */
+export interface Offer {
+  /** Greater than that of every earlier offer of the incarnation. */
+  readonly nth: number
+  /** Maximum number of jobs; 0 only ends the earlier offer. */
+  readonly jobs: number
+  readonly queues: readonly string[]
+  readonly forMs: number
+  /** Leases that were handed over since the last offer that was answered, and have arrived. */
+  readonly received: readonly Token[]
 }
 
 /** One position of a lease, and the settlement of its job. */
@@ -163,6 +186,8 @@ export interface CycleAnswer {
   readonly settled: readonly SettleAnswer[]
   /** At most one lease of plain jobs and one of a suspect; empty if nothing can be claimed. */
   readonly leases: readonly Lease[]
+  /** The store's time when the offer opened; missing if it did not. */
+  readonly offeredAt?: number
 }
 
 export interface HeartbeatRequest {
@@ -244,3 +269,5 @@ export type WakeUp =
   | { readonly type: 'cancel'; readonly worker: WorkerId }
   /** A queue was paused: workers release claimed jobs that have not started. */
   | { readonly type: 'paused'; readonly queue: string }
+  /** Under the offer of this number, a lease was handed to this worker. */
+  | { readonly type: 'leased'; readonly worker: WorkerId; readonly nth: number; readonly lease: Lease }

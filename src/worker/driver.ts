@@ -15,13 +15,15 @@ import {
   callFailed,
   callSucceeded,
   claimAnswered,
+  handedOver,
   newRetryState,
+  offerAnswered,
   plan,
-  type Claim,
   type LoopState,
   type PlannedCall,
   type Work,
 } from './plan.ts'
+import type { HandedLease } from './offers.ts'
 import { settleApart } from './refused-settles.ts'
 import type { Session } from './session.ts'
 import { PendingSettlements, type PendingSettle } from './settling.ts'
@@ -65,6 +67,10 @@ interface CallAnswer {
   readonly claimed: boolean
   /** When the store was asked for the leases. */
   readonly sentMs: number
+  /** Whether the offer is open. */
+  readonly offered: boolean
+  /** What was handed over under it meanwhile. */
+  readonly handed: readonly HandedLease[]
 }
 
 /** Longest wait without a look at the plan. */
@@ -109,9 +115,19 @@ export class Driver {
     this.#pending.add(pending)
   }
 
-  /** Nothing waits to be settled, and no call is under way whose answer may bring more. */
+  /** Nothing waits to be settled, no call is under way whose answer may bring more, and no offer is open. */
   get isDone(): boolean {
-    return this.#pending.isEmpty && this.#state.calls === 0
+    return this.#pending.isEmpty && this.#state.calls === 0 && !this.#state.offers
+  }
+
+  /** Takes in a lease that was handed over. */
+  takeHanded({ lease, askedMs }: HandedLease): void {
+    const errors: unknown[] = []
+    handedOver(this.#state, lease.jobs.length)
+    this.#takeInLease(lease, askedMs, errors)
+    this.#parts.onAnswer()
+    for (const error of errors) this.#parts.session.tellError('take a job', error)
+    this.ring()
   }
 
   /** No further call begins. */
@@ -185,15 +201,16 @@ export class Driver {
   }
 
   /** One call; it never rejects. */
-  async #call({ claim }: PlannedCall, begunMs: number): Promise<void> {
+  async #call(call: PlannedCall, begunMs: number): Promise<void> {
+    const { claim } = call
     const settles = this.#pending.take()
     let left = settles
     try {
-      const answer = await this.#send(settles, claim)
+      const answer = await this.#send(settles, call)
       left = answer.left
       this.#pending.answered(settles)
       this.#pending.setAside(answer.stuck, this.#now() + STUCK_RETRY_MS)
-      this.#takeIn(answer, claim)
+      this.#takeIn(answer, call)
       if (left.length > 0) throw answer.failure
       if (answer.stuck.length > 0) this.#noteStuck(answer)
       callSucceeded(this.#state)
@@ -210,15 +227,15 @@ export class Driver {
   }
 
   /** Throws if the store did not answer at all: then every settle is to be sent again. */
-  async #send(settles: readonly PendingSettle[], claim: Claim | null): Promise<CallAnswer> {
+  async #send(settles: readonly PendingSettle[], { claim, offer }: PlannedCall): Promise<CallAnswer> {
     const { session, takeReports } = this.#parts
     this.#reportsDue = false
     const settle = settles.map(({ request }) => request)
     const reports = takeReports()
     try {
-      const answer = await session.cycle({ settle, claim: claim?.request ?? null, reports })
-      const { settled, leases, alive, sentMs } = answer
-      return { ...ALL_ANSWERED, settled: settles, answers: settled, leases, claimed: alive, sentMs }
+      const answer = await session.cycle({ settle, claim: claim?.request ?? null, reports, offer })
+      const { settled, alive, ...rest } = answer
+      return { ...ALL_ANSWERED, ...rest, settled: settles, answers: settled, claimed: alive }
     } catch (error) {
       if (settles.length === 0 || !isRefusal(error)) throw error
       // Before the settles: a job that has ended takes no more reports.
@@ -249,21 +266,29 @@ export class Driver {
       leases: [],
       claimed: false,
       sentMs: 0,
+      offered: false,
+      handed: [],
     }
   }
 
   /** Whatever cannot be taken in, everything else is. Throws at the end if there was something. */
-  #takeIn({ settled, answers, leases, claimed, sentMs }: CallAnswer, claim: Claim | null): void {
+  #takeIn(
+    { settled, answers, leases, claimed, sentMs, ...rest }: CallAnswer,
+    { claim, offer }: PlannedCall,
+  ): void {
     const { session, onSettled, onAnswer } = this.#parts
     const errors: unknown[] = []
     callAnswered(this.#state, this.#now())
     onSettled(settled.length)
     this.#tellEnds(settled, answers, errors)
-    if (claim !== null && claimed) {
-      const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
-      claimAnswered(this.#state, claim, taken)
-    }
+    const taken = leases.reduce((count, lease) => count + lease.jobs.length, 0)
+    if (claim !== null && claimed) claimAnswered(this.#state, claim, taken)
+    if (offer !== null) offerAnswered(this.#state, rest.offered ? offer.jobs - taken : 0)
     for (const lease of leases) this.#takeInLease(lease, sentMs, errors)
+    for (const { lease, askedMs } of rest.handed) {
+      handedOver(this.#state, lease.jobs.length)
+      this.#takeInLease(lease, askedMs, errors)
+    }
     onAnswer()
     const [first, ...others] = errors
     for (const error of others) session.tellError('settle and claim', error)

@@ -37,6 +37,7 @@ const anyState: fc.Arbitrary<LoopState> = fc
     retryAtMs: fc.nat(2_000),
     calls: fc.nat(2),
     isClaiming: fc.boolean(),
+    offers: fc.boolean(),
   })
   .map(({ served: queues, ...given }) => ({
     ...state(given),
@@ -58,6 +59,7 @@ const anyWork: fc.Arbitrary<Work> = fc.record({
   holdsSuspect: fc.boolean(),
   settles: fc.nat(2_000),
   reportsDue: fc.boolean(),
+  takesOffers: fc.boolean(),
 })
 
 const anySituation = fc.tuple(anyState, anyWork, fc.nat(2_000))

@@ -33,7 +33,7 @@ interface Row {
 }
 
 const IDLE = { call: null, giveBackMs: null }
-const BARE_CALL = { call: { claim: null, polls: false }, giveBackMs: null }
+const BARE_CALL = { call: { claim: null, offer: null, polls: false }, giveBackMs: null }
 
 const ROWS: readonly Row[] = [
   // ── claims ─────────────────────────────────────────────────────────────────
@@ -138,14 +138,20 @@ const ROWS: readonly Row[] = [
     state: dry(),
     work: work(),
     nowMs: POLL_MS,
-    expected: { call: { claim: { request: expect.any(Object), wakeUpsBefore: 0 }, polls: true } },
+    expected: {
+      call: {
+        claim: { request: expect.any(Object), wakeUpsBefore: 0 },
+        offer: expect.any(Object),
+        polls: true,
+      },
+    },
   },
   {
     name: 'calls the store at a poll even if there is no room: to see that it is there',
     state: state(),
     work: work({ freeSlots: 0 }),
     nowMs: POLL_MS,
-    expected: { call: { claim: null, polls: true } },
+    expected: { call: { claim: null, offer: null, polls: true } },
   },
   // ── settles and reports ────────────────────────────────────────────────────
   {
@@ -329,7 +335,7 @@ describe('a queue', () => {
 describe('after a call that failed', () => {
   /** Begins a call at this time and fails; returns the pause from then on. */
   function fail(given: LoopState, beganMs: number, lasts = false): number {
-    callBegun(given, { claim: null, polls: false }, beganMs, half)
+    callBegun(given, { claim: null, offer: null, polls: false }, beganMs, half)
     callFailed(given, beganMs, lasts, () => 0)
     callEnded(given, null)
     return given.retryAtMs - beganMs
@@ -363,7 +369,7 @@ test('a poll comes after the interval, give or take a tenth', () => {
     [0.999, 1_099.8],
   ] as const) {
     const given = state({ nextPollMs: 0 })
-    callBegun(given, { claim: null, polls: true }, 0, () => chance)
+    callBegun(given, { claim: null, offer: null, polls: true }, 0, () => chance)
     expect(given.nextPollMs).toBeCloseTo(expected, 3)
   }
 })

@@ -10,9 +10,11 @@
  *   is much to settle or to claim, it makes a second, concurrent call, so that the store and the handlers work at the
  *   same time.
  * - After a call that failed it waits, longer each time.
+ * - With each claim it offers the slots that the claim may leave free, so that the store can hand jobs over as they are
+ *   enqueued. It withdraws the offer when it stops claiming.
  */
 import { jittered, nextPause, type Backoff } from '../std/backoff.ts'
-import type { ClaimRequest } from '../stores/store.ts'
+import type { ClaimRequest, Offer } from '../stores/store.ts'
 
 const PREFETCH_MS = 50
 /** The rate is measured over this much of the past and at least as much of the present. */
@@ -22,6 +24,13 @@ const MAX_CALLS = 2
 const WORTH_A_CALL = 256
 /** Give back claimed jobs that haven't started after this long, so that an idle worker can run them. */
 export const RELEASE_AFTER_MS = 200
+/** Maximum number of jobs in an offer: what one worker takes while others may be idle too. */
+const MOST_OFFERED = 16
+/** A worker that reads more queues than this makes no offers. */
+const MOST_OFFERED_QUEUES = 8
+/** An offer outlives the poll that renews it, and not much else: its worker may be gone. */
+const OFFER_POLLS = 1.5
+const LONGEST_OFFER_MS = 10_000
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 2_000 }
 /** For failures that last until a person does something, such as missing rights, and for bugs. */
 const LASTING_BACKOFF: Backoff = { ...BACKOFF, longestMs: 10_000 }
@@ -66,6 +75,10 @@ export interface LoopState extends RetryState {
   isClaiming: boolean
   /** When the store last answered. */
   answeredMs: number
+  /** An offer may be open. */
+  offers: boolean
+  /** How many more jobs may be handed over under it. */
+  offerLeft: number
 }
 
 /** What a worker has in hand at the moment. */
@@ -87,6 +100,8 @@ export interface Work {
   readonly settles: number
   /** Progress or log lines have waited long enough. */
   readonly reportsDue: boolean
+  /** Whether jobs that are handed over could start in the order of their leases. */
+  readonly takesOffers: boolean
 }
 
 /** Room for jobs of batch handlers, beyond what plain jobs get. */
@@ -101,8 +116,13 @@ export interface Claim {
   readonly wakeUpsBefore: number
 }
 
+/** See `Offer` in `store.ts`. */
+export type PlannedOffer = Pick<Offer, 'jobs' | 'queues' | 'forMs'>
+
 export interface PlannedCall {
   readonly claim: Claim | null
+  /** Each claim has one, so that what was handed over before it and did not arrive is released. */
+  readonly offer: PlannedOffer | null
   /** The call is made even if it carries nothing: to see that the store is there. */
   readonly polls: boolean
 }
@@ -135,6 +155,8 @@ export function newLoopState(
     calls: 0,
     isClaiming: false,
     answeredMs: nowMs,
+    offers: false,
+    offerLeft: 0,
   }
 }
 
@@ -151,13 +173,15 @@ export function plan(state: LoopState, work: Work, nowMs: number): Plan {
   if (nowMs < state.retryAtMs) return wait(Math.min(state.retryAtMs, readyAtMs))
   const polls = nowMs >= state.nextPollMs
   const claim = planClaim(state, work, nowMs, polls)
+  const offer = claim === null ? planWithdrawal(state, work, nowMs) : planOffer(state, work, claim)
   if (state.calls > 0) {
     // No other call is made before one under way ends, unless there is enough for it.
     const size = Math.max(work.settles, claim?.request.limit ?? 0)
-    return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, polls }) : wait(readyAtMs)
+    return state.calls < MAX_CALLS && size >= WORTH_A_CALL ? call({ claim, offer, polls }) : wait(readyAtMs)
   }
   if (isStale(work, nowMs)) return { giveBackMs: nowMs - RELEASE_AFTER_MS, call: null, wakeAtMs: nowMs }
-  if (claim !== null || polls || work.settles > 0 || work.reportsDue) return call({ claim, polls })
+  if (claim !== null || offer !== null || polls || work.settles > 0 || work.reportsDue)
+    return call({ claim, offer, polls })
   return wait(wakeAtMs(state, work, nowMs))
 }
 
@@ -219,6 +243,28 @@ function planClaim(state: LoopState, work: Work, nowMs: number, polls: boolean):
   return { request, wakeUpsBefore: best.wakeUps }
 }
 
+/** Room that the claim may leave. None while another queue may have jobs: the next claim needs it. */
+function planOffer(state: LoopState, work: Work, { request }: Claim): PlannedOffer {
+  const { pollMs, queues } = state
+  const isBusy = queues.some(({ name, dry }) => !dry && name !== request.queue)
+  const takes = work.takesOffers && !isBusy && queues.length <= MOST_OFFERED_QUEUES
+  return {
+    jobs: takes ? Math.max(0, Math.min(work.freeSlots - work.inLine, MOST_OFFERED)) : 0,
+    queues: queues.map(({ name }) => name),
+    forMs: Math.min(OFFER_POLLS * pollMs, LONGEST_OFFER_MS),
+  }
+}
+
+/** A worker that claims nothing must not be handed anything either. */
+function planWithdrawal(
+  { offers, noClaimsUntilMs }: LoopState,
+  { claims }: Work,
+  nowMs: number,
+): PlannedOffer | null {
+  const withdraws = offers && (!claims || nowMs < noClaimsUntilMs)
+  return withdraws ? { jobs: 0, queues: [], forMs: 0 } : null
+}
+
 /** Number of plain jobs to claim, given how many can start, finish soon, and are in line. */
 function plainWanted(slots: number, ahead: number, inLine: number): number {
   // Refill at half: a claim for each job that finishes would make the batches small.
@@ -262,7 +308,7 @@ function revive({ level }: LoopState, queue: QueueState): void {
 /** `chance` is from 0 to 1: the next poll comes after the interval, give or take a tenth. */
 export function callBegun(
   state: LoopState,
-  { claim, polls }: PlannedCall,
+  { claim, offer, polls }: PlannedCall,
   nowMs: number,
   chance: () => number,
 ): void {
@@ -277,6 +323,8 @@ export function callBegun(
     lookEverywhere(state)
   }
   if (claim !== null) state.isClaiming = true
+  if (offer !== null) state.offerLeft = 0
+  if (offer !== null && offer.jobs > 0) state.offers = true
 }
 
 export function callAnswered(state: LoopState, nowMs: number): void {
@@ -291,6 +339,18 @@ export function claimAnswered(state: LoopState, { request, wakeUpsBefore }: Clai
   queue.served += taken / queue.weight
   // An older "empty" must not overtake a wake-up that came after the question was sent.
   if (taken < request.limit && queue.wakeUps === wakeUpsBefore) queue.dry = true
+}
+
+/** The store has answered an offer; so many more jobs may be handed over under it. */
+export function offerAnswered(state: LoopState, left: number): void {
+  state.offers = left > 0
+  state.offerLeft = left
+}
+
+/** So many jobs were handed over. With the last of an offer, the next claim makes a new one. */
+export function handedOver(state: LoopState, jobs: number): void {
+  state.offerLeft -= jobs
+  if (state.offerLeft <= 0) lookEverywhere(state)
 }
 
 export function callSucceeded(state: RetryState): void {

@@ -4,7 +4,6 @@
  * between does not trust a lease that was taken away meanwhile. A job starts only within a `StartWindow` of asking the
  * store about it, for the same reason.
  */
-import type { Core } from '../core/core.ts'
 import type { Registration } from '../core/worker-calls.ts'
 import { isLasting, isRefusal, isStoreFailure } from '../errors.ts'
 import type { Token, WorkerId } from '../job/ids.ts'
@@ -12,56 +11,20 @@ import { Bell } from '../std/bell.ts'
 import {
   START_WITHIN_MS,
   type CancelNotice,
-  type ClaimRequest,
   type Lease,
   type LeasePosition,
   type Pulse,
-  type Report,
   type SettleAnswer,
   type SettleRequest,
 } from '../stores/store.ts'
 import type { Attempt } from './attempt.ts'
 import { EarlyNotices, type EarlyNotice } from './early-notices.ts'
 import { LoopWatch } from './loop-watch.ts'
+import { Offers, type HandedLease, type LeasedHint } from './offers.ts'
+import type { SessionAnswer, SessionParts, SessionRequest } from './session-parts.ts'
 import { StartWindow } from './start-window.ts'
 import { UndeliveredLeases } from './undelivered.ts'
 import { tellWorkerError } from './worker-error.ts'
-
-export interface SessionParts {
-  readonly core: Core
-  readonly leaseMs: number
-  readonly callTimeoutMs: number
-  /** The attempts that run in this worker's name. */
-  readonly running: ReadonlySet<Attempt>
-  /** The tokens of attempts that have no settlement yet. */
-  readonly openTokens: () => ReadonlySet<Token>
-  /** These leases are gone: what runs under them must stop, and nothing of it may be written. */
-  readonly onLost: (tokens: ReadonlySet<Token>) => void
-  /** True if the handler of that job is running: the store learns that the cancel took effect. */
-  readonly onCancel: (notice: CancelNotice) => boolean
-  /** A queue was paused at this time or before: release jobs that were claimed from it earlier and not started. */
-  readonly onPaused?: (queue: string, heardMs: number) => void
-  /** A heartbeat was answered, and its notices were passed on. */
-  readonly onBeat?: () => void
-  /** How many jobs can be running at once, see `Store.register`. Missing if every job that is held may be. */
-  readonly atOnce?: { readonly sending: () => number; readonly answered: (sent: number) => void }
-}
-
-/** What one call settles, claims and reports. */
-export interface SessionRequest {
-  readonly settle: readonly SettleRequest[]
-  readonly claim: ClaimRequest | null
-  readonly reports?: readonly Report[]
-}
-
-export interface SessionAnswer {
-  /** False if the incarnation that claimed is gone: nothing was taken, which differs from empty. */
-  readonly alive: boolean
-  readonly settled: readonly SettleAnswer[]
-  readonly leases: readonly Lease[]
-  /** When it was asked. */
-  readonly sentMs: number
-}
 
 const LOST_BEAT_RETRY_MS = 500
 
@@ -93,6 +56,7 @@ export class Session {
   /** Leases that this process knows of, with how many of their settles are still unanswered. */
   readonly #known = new Map<Token, number>()
   readonly #undelivered: UndeliveredLeases
+  readonly #offers = new Offers()
   /** Most jobs that may be leased to this worker without its knowledge. */
   unknownJobs = 0
 
@@ -147,14 +111,27 @@ export class Session {
   }
 
   /** Settles, claims and reports in this incarnation's name; throws if the store did not answer. */
-  async cycle({ settle, claim, reports = [] }: SessionRequest): Promise<SessionAnswer> {
+  async cycle({
+    settle,
+    claim,
+    reports = [],
+    offer: planned = null,
+  }: SessionRequest): Promise<SessionAnswer> {
     while (!this.isSureAt(this.#now()) && !this.#stopped) await this.#renew()
     const worker = this.#worker
     const { core, callTimeoutMs } = this.#parts
-    const request = reports.length === 0 ? { worker, settle, claim } : { worker, settle, claim, reports }
     const sentMs = this.#now()
+    const offer = planned === null ? undefined : this.#offers.send(planned, sentMs)
+    const request = {
+      worker,
+      settle,
+      claim,
+      ...(reports.length === 0 ? {} : { reports }),
+      ...(offer === undefined ? {} : { offer }),
+    }
     const answer = await core.store.worker.cycle(request, callTimeoutMs).catch((error: unknown) => {
-      if (claim !== null && !isRefusal(error)) this.#lostClaim(claim.limit)
+      if (offer !== undefined) this.#offers.failed(offer)
+      if (claim !== null && !isRefusal(error)) this.#lostClaim(Math.max(claim.limit, offer?.jobs ?? 0))
       throw error
     })
     this.#settled(settle)
@@ -162,10 +139,20 @@ export class Session {
     // Leases of an incarnation that has died meanwhile are not ours: rescue takes them back.
     const alive = worker === this.#worker
     const leases = alive ? answer.leases : []
+    const { settled, offeredAt } = answer
+    const handed = alive && offer !== undefined ? this.#offers.answered(offer, offeredAt) : []
     // All or none: if one cannot be read, nobody takes in the others either.
-    const sizes = leases.map(({ token, jobs }) => [token, jobs.length] as const)
+    const taken = [...leases, ...handed.map(({ lease }) => lease)]
+    const sizes = taken.map(({ token, jobs }) => [token, jobs.length] as const)
     for (const [token, size] of sizes) this.#known.set(token, size)
-    return { alive, settled: answer.settled, leases, sentMs }
+    return { alive, settled, leases, sentMs, offered: alive && offeredAt !== undefined, handed }
+  }
+
+  /** What was handed over to this worker; null if it must not run, or not yet. */
+  heardLeased(hint: LeasedHint): HandedLease | null {
+    const handed = hint.worker === this.#worker ? this.#offers.hear(hint) : null
+    if (handed !== null) this.#known.set(hint.lease.token, hint.lease.jobs.length)
+    return handed
   }
 
   #lostClaim(jobs: number): void {
@@ -374,6 +361,7 @@ export class Session {
     this.#sureUntilMs = 0
     this.#known.clear()
     this.#undelivered.clear()
+    this.#offers.clear()
     this.#heard = []
     this.unknownJobs = 0
     this.#endPulse()

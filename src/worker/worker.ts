@@ -107,6 +107,10 @@ export class Worker implements LocalWorker {
       if (worker === this.#session.worker) this.#session.beatNow()
     },
     paused: ({ queue }) => this.paused(queue),
+    leased: (hint) => {
+      const handed = this.#session.heardLeased(hint)
+      if (handed !== null) this.#driver.takeHanded(handed)
+    },
   }
 
   // ── claim ──────────────────────────────────────────────────────────────────
@@ -120,6 +124,7 @@ export class Worker implements LocalWorker {
       batchRoom: this.#backlog.batchRoom(),
       batchReadyMs: this.#backlog.batchReadyMs(),
       holdsSuspect: this.#suspects > 0,
+      takesOffers: !this.#backlog.gathers && this.#session.unknownJobs === 0,
     }
   }
 

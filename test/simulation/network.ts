@@ -2,6 +2,7 @@
  * The way between a process and the store, with everything that can go wrong on it: requests and replies are late, come
  * in another order, or never; the store is away for a while, for all or for one.
  */
+import type { WorkerId } from '../../src/job/ids.ts'
 import type { Schedules, Store, WakeUp } from '../../src/stores/store.ts'
 import type { Call, Reply } from '../checker/history.ts'
 import type { SimulatedProcess } from './process.ts'
@@ -132,6 +133,7 @@ export function remoteStore(
 ): Store {
   const other = <T>(what: string, step: () => Promise<T>): Promise<T> =>
     network.call(from, { kind: 'other', what }, step, () => ({ kind: 'other' }))
+  const mine = new Set<WorkerId>()
   return {
     kind: 'simulated',
     open: () => Promise.resolve(),
@@ -143,13 +145,15 @@ export function remoteStore(
         () => real.enqueue(flush),
         (jobs) => ({ kind: 'enqueue', jobs }),
       ),
-    register: (worker, leaseMs, atOnce) =>
-      network.call(
+    register: (worker, leaseMs, atOnce) => {
+      mine.add(worker)
+      return network.call(
         from,
         { kind: 'register', worker, leaseMs },
         () => told(real.register(worker, leaseMs, atOnce), () => recorder.lease('registered', worker)),
         () => ({ kind: 'register' }),
-      ),
+      )
+    },
     retire: (worker) =>
       network.call(
         from,
@@ -174,9 +178,16 @@ export function remoteStore(
         ({ alive, tokens }) => ({ kind: 'heartbeat', alive, tokens }),
       ),
     subscribe: async (listener) => {
-      const stop = await other('subscribe', () =>
-        real.subscribe((hint: WakeUp) => network.hint(from, () => listener(hint))),
-      )
+      const hear = (hint: WakeUp): void => {
+        if (hint.type !== 'leased') return network.hint(from, () => listener(hint))
+        if (!mine.has(hint.worker)) return
+        const arrived = recorder.handed(from.name, hint.worker, leaseReply(hint.lease))
+        network.hint(from, () => {
+          arrived?.()
+          listener(hint)
+        })
+      }
+      const stop = await other('subscribe', () => real.subscribe(hear))
       return () => other('unsubscribe', stop)
     },
     upkeep: {

@@ -25,6 +25,8 @@ export interface RunPlan {
   readonly batch: { readonly size: number; readonly fill: number; readonly wait: number } | null
   /** Mean pause between two enqueues of one client. */
   readonly enqueueEveryMs: number
+  /** Whether the store hands jobs over as they are enqueued. */
+  readonly handsOver: boolean
   readonly network: NetworkFaults
   /** Mean pauses between two faults of a kind, over the whole fleet; Infinity for never. */
   readonly every: Readonly<Record<FaultKind, number>>
@@ -46,6 +48,8 @@ const WIDE = 150
 export const SCHEDULE_FROM_SEED = 601
 /** Seeds from here on have a batch handler in place of a plain one. */
 export const BATCH_FROM_SEED = 651
+/** Seeds from here on also have a store that hands jobs over. */
+export const HAND_OVER_FROM_SEED = 701
 
 /** Each run leaves some kinds out: a fault that always comes together with others hides what it alone would show. */
 export function drawPlan(seed: number, random: Random, minutes: number): RunPlan {
@@ -64,10 +68,12 @@ export function drawPlan(seed: number, random: Random, minutes: number): RunPlan
     chance(random, probability) ? meanMs * between(random, 0.5, 2) : Infinity
   const schedule = seed >= SCHEDULE_FROM_SEED ? { everyMs: pick(random, [5_000, 20_000, 60_000]) } : null
   const batch = seed >= BATCH_FROM_SEED ? drawBatch(random) : null
+  const handsOver = seed >= HAND_OVER_FROM_SEED && chance(random, 0.6)
   return {
     durationMs,
     schedule,
-    batch,
+    batch: handsOver && chance(random, 0.8) ? null : batch,
+    handsOver,
     healedFromMs: durationMs * (2 / 3),
     quietFromMs: durationMs * 0.85,
     queues: ['a', 'b', 'c'].slice(0, pick(random, [1, 1, 2, 3])),

@@ -13,6 +13,7 @@ import type {
   EnqueuedJob,
   HistoryEvent,
   LeaseEvent,
+  LeaseReply,
   Hold,
   MoveEvent,
   SettleCall,
@@ -33,6 +34,7 @@ export class Recorder {
   readonly #sink: (event: HistoryEvent) => void
   readonly #running = new Map<string, { readonly token: number; readonly worker: string }>()
   readonly #leases = new Map<number, string[]>()
+  readonly #handed = new Set<number>()
   readonly #payloads = new Map<string, string>()
   #seq = 0
   #op = 0
@@ -74,6 +76,17 @@ export class Recorder {
 
   #now(): number {
     return EPOCH_MS + this.#world.nowMs
+  }
+
+  /** A lease was handed over: to the checker, a claim. Returns what to call when it has arrived; null the second time. */
+  handed(node: string, worker: WorkerId, lease: LeaseReply): (() => void) | null {
+    // A process may listen more than once.
+    if (this.#handed.has(lease.token)) return null
+    this.#handed.add(lease.token)
+    const op = this.nextOp()
+    this.write({ type: 'invoke', op, node, call: { kind: 'cycle', worker, settles: [], claim: null } })
+    const reply = { kind: 'cycle', alive: true, settled: [], leases: [lease] } as const
+    return () => this.write({ type: 'answer', op, node, reply })
   }
 
   nextOp(): number {
@@ -136,6 +149,7 @@ export class Recorder {
     const call = this.#doing?.call
     switch (call?.kind) {
       case 'enqueue':
+        if (to === 'running') return 'claim'
         // Each enqueue has an intent of its own in its payload, so a replaced job shows by it.
         return from === null ? 'enqueue' : this.#payloads.get(id) === payload ? 'reschedule' : 'replace'
       case 'fire':
@@ -173,7 +187,10 @@ export class Recorder {
     if (call?.kind !== 'cycle') return undefined
     const settles = call.settles.filter((one) => one.job === id)
     const settle = settles.find((one) => one.token === current) ?? settles[0]
-    return settle === undefined ? undefined : { ...settle, worker: call.worker }
+    if (settle !== undefined) return { ...settle, worker: call.worker }
+    // What was handed over and had not arrived is released by the next claim: its worker runs it no more.
+    if (current === undefined) return undefined
+    return { token: current, position: 0, job: id, to: 'release', worker: call.worker }
   }
 
   #unique({ id, unique }: NewJob): MoveEvent['unique'] {

@@ -4,6 +4,7 @@ import { storeOn } from '../../src/stores/memory/memory-store.ts'
 import { MemoryState } from '../../src/stores/memory/state.ts'
 import type { Store } from '../../src/stores/store.ts'
 import type { HistoryEvent, SnapshotJob, State } from '../checker/history.ts'
+import { handingStore } from './handing-store.ts'
 import { Fleet } from './fleet.ts'
 import { Network } from './network.ts'
 import { drawPlan, type RunPlan } from './plan.ts'
@@ -40,7 +41,8 @@ export async function simulate({ seed, minutes, sink }: RunOptions): Promise<Run
     onMove: (entry, from, to) => recorder.onMove(entry, from, to),
   })
   recorder.watch(state)
-  const store = storeOn(state)
+  const memory = storeOn(state)
+  const store = plan.handsOver ? handingStore(memory, () => EPOCH_MS + world.nowMs) : memory
   const network = new Network(world, recorder, Math.min(3_000, plan.leaseMs / 3))
   const fleet = new Fleet({ world, plan, store, network, recorder })
   recorder.write({ type: 'begin', version: 1, store: 'memory', moves: true, seed: String(seed) })

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { HistoryEvent } from '../checker/history.ts'
 import { explainFailure, judge } from './judge.ts'
-import { BATCH_FROM_SEED, SCHEDULE_FROM_SEED, WIDE_FROM_SEED } from './plan.ts'
+import { BATCH_FROM_SEED, HAND_OVER_FROM_SEED, SCHEDULE_FROM_SEED, WIDE_FROM_SEED } from './plan.ts'
 import { simulate } from './run.ts'
 
 const MINUTES = 3
@@ -10,6 +10,7 @@ const SEEDS = 40
 const WIDE_SEEDS = 10
 const SCHEDULE_SEEDS = 10
 const BATCH_SEEDS = 10
+const HAND_OVER_SEEDS = 20
 const GROUP = 5
 
 /** Seeds that once showed a fault, and how long a run it took: they stay for ever. */
@@ -30,6 +31,7 @@ describe('the whole of it under faults keeps every rule', { timeout: 240_000 }, 
     ...from(WIDE_FROM_SEED, WIDE_SEEDS),
     ...from(SCHEDULE_FROM_SEED, SCHEDULE_SEEDS),
     ...from(BATCH_FROM_SEED, BATCH_SEEDS),
+    ...from(HAND_OVER_FROM_SEED, HAND_OVER_SEEDS),
   ]
   test.each(groups)('seeds from %i on', async (from) => {
     for (let seed = from; seed < from + GROUP; seed++) {

@@ -23,6 +23,7 @@ export function work(given: Partial<Work> = {}): Work {
     holdsSuspect: false,
     settles: 0,
     reportsDue: false,
+    takesOffers: true,
     ...given,
   }
 }

@@ -4,10 +4,12 @@
  * same machine has stamped itself can be put between the events where it belongs.
  */
 import { HoldfastError } from '../../src/errors.ts'
+import type { WorkerId } from '../../src/job/ids.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { withDeadline } from '../../src/std/deadline.ts'
 import { sqlState } from '../../src/stores/postgres/server-errors.ts'
 import type { Lease, SettleRequest, Store, WakeUp } from '../../src/stores/store.ts'
+import { Offers, type HandedLease } from '../../src/worker/offers.ts'
 import type {
   Call,
   HistoryEvent,
@@ -68,6 +70,15 @@ export class History {
   grant(worker: string, { token, jobs }: Lease): LeaseReply {
     this.#granted.set(token, { worker, ids: jobs.map(({ id }) => id) })
     return { token, jobs: jobs.map(({ id, attempt, crashes }) => ({ id, attempt, crashes })) }
+  }
+
+  /** A lease that was handed over has arrived: to the checker, the answer to a claim that was sent when it was granted. */
+  handed(node: string, worker: WorkerId, lease: Lease): void {
+    const op = this.#ops++
+    const call = { kind: 'cycle', worker, settles: [], claim: null } as const
+    this.#written.push({ t: lease.claimedAt, type: 'invoke', op, node, call })
+    const leases = [this.grant(worker, lease)]
+    this.write({ type: 'answer', op, node, reply: { kind: 'cycle', alive: true, settled: [], leases } })
   }
 
   settleCall({ token, position, settlement }: SettleRequest): SettleCall {
@@ -164,6 +175,12 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
   }
   const other = <T>(what: string, step: () => Promise<T>): Promise<T> =>
     record({ kind: 'other', what }, step, () => ({ kind: 'other' }))
+  let registered: WorkerId | undefined
+  // What the worker makes of the leases that are handed over to it.
+  const offers = new Offers()
+  const took = (handed: HandedLease | null): void => {
+    if (handed !== null && registered !== undefined) history.handed(node, registered, handed.lease)
+  }
   return {
     kind: real.kind,
     open: () => real.open(),
@@ -174,27 +191,37 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
         () => real.enqueue(flush),
         (jobs) => ({ kind: 'enqueue', jobs }),
       ),
-    register: (worker, leaseMs) =>
-      record(
+    register: (worker, leaseMs) => {
+      registered = worker
+      return record(
         { kind: 'register', worker, leaseMs },
         () => real.register(worker, leaseMs),
         () => ({ kind: 'register' }),
-      ),
+      )
+    },
     retire: (worker) =>
       record(
         { kind: 'retire', worker },
         () => real.retire(worker),
         () => ({ kind: 'retire' }),
       ),
-    cycle: (request) => {
-      const { worker, settle, claim } = request
-      return record(
-        { kind: 'cycle', worker, settles: settle.map((one) => history.settleCall(one)), claim },
-        () => real.cycle(request),
-        ({ alive, settled, leases }) => {
-          return { kind: 'cycle', alive, settled, leases: leases.map((one) => history.grant(worker, one)) }
-        },
-      )
+    cycle: async (request) => {
+      const { worker, settle, claim, offer } = request
+      const sent = offer === undefined ? undefined : offers.send(offer, history.now())
+      try {
+        const answer = await record(
+          { kind: 'cycle', worker, settles: settle.map((one) => history.settleCall(one)), claim },
+          () => real.cycle(request),
+          ({ alive, settled, leases }) => {
+            return { kind: 'cycle', alive, settled, leases: leases.map((one) => history.grant(worker, one)) }
+          },
+        )
+        if (sent !== undefined) for (const handed of offers.answered(sent, answer.offeredAt)) took(handed)
+        return answer
+      } catch (error) {
+        if (sent !== undefined) offers.failed(sent)
+        throw error
+      }
     },
     heartbeat: (request) =>
       record(
@@ -205,6 +232,7 @@ export function recordedStore(real: Store, options: RecordedStoreOptions): Store
     subscribe: async (listener) => {
       const tell = (hint: WakeUp): void => {
         options.onHint?.(hint)
+        if (hint.type === 'leased' && hint.worker === registered) took(offers.hear(hint))
         listener(hint)
       }
       const stop = await other('subscribe', () => real.subscribe(tell))

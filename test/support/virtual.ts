@@ -17,6 +17,7 @@ import { seededRandom, type Random } from '../../src/std/random.ts'
 import { letPromisesRun, VirtualClock } from '../../src/std/virtual-clock.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { Store, WakeUp } from '../../src/stores/store.ts'
+import { handingStore } from '../simulation/handing-store.ts'
 
 export { letPromisesRun }
 
@@ -266,6 +267,11 @@ export interface Process<Q extends string> {
 
 // ── the world ────────────────────────────────────────────────────────────────
 
+export interface WorldOptions {
+  /** Whether the store hands jobs over as they are enqueued. */
+  readonly handsOver?: boolean
+}
+
 export class VirtualWorld {
   readonly clock = new VirtualClock()
   readonly random: Random
@@ -275,10 +281,11 @@ export class VirtualWorld {
   storeOffMs = 0
   readonly #alive = new Set<Process<string>>()
 
-  constructor(seed = 1) {
+  constructor(seed = 1, { handsOver = false }: WorldOptions = {}) {
     this.random = seededRandom(seed)
     const clock = { now: () => this.clock.now() + this.storeOffMs }
-    this.store = memoryStore({ clock, random: this.random })
+    const store = memoryStore({ clock, random: this.random })
+    this.store = handsOver ? handingStore(store, clock.now) : store
     onTestFinished(async () => {
       await this.run(Promise.all([...this.#alive].map(({ hf }) => hf.close().catch(() => undefined))))
       expect(this.clock.nextDueMs(), 'a timer is left after close').toBeUndefined()

@@ -34,6 +34,7 @@ import { delayedTopic } from './delayed.ts'
 import { editTopic } from './edit.ts'
 import { enqueueTopic } from './enqueue.ts'
 import { fencingTopic } from './fencing.ts'
+import { handOverTopic } from './hand-over.ts'
 import { leaderTopic } from './leader.ts'
 import { leasesTopic } from './leases.ts'
 import { listingTopic } from './listing.ts'
@@ -71,6 +72,7 @@ export interface ConformanceOptions {
 const TOPICS: readonly Topic[] = [
   enqueueTopic,
   claimTopic,
+  handOverTopic,
   settleTopic,
   commitTopic,
   fencingTopic,

@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { redisMissing } from '../../../test/support/servers/redis.ts'
 import { startRedis, type RedisServer } from '../../../test/support/servers/redis-server.ts'
 import { eventually } from '../../../test/support/until.ts'
-import { newFlushId, newJobs } from '../conformance/support.ts'
+import { newFlushId, newJobs, newWorkerId } from '../conformance/support.ts'
 import { checkServer } from './boot.ts'
 import type { Executor } from './executor.ts'
 import { redisStore, type RedisStoreOptions } from './index.ts'
@@ -102,7 +102,7 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
   test('whose user has the documented rights supports the whole store', async () => {
     await using server = await startRedis({ settings: { appendonly: 'yes' } })
     const redis = new Redis(server.url)
-    const rights = '~holdfast:* &holdfast:wake +@all -@admin -@dangerous +info'.split(' ')
+    const rights = '~holdfast:* &holdfast:wake* +@all -@admin -@dangerous +info'.split(' ')
     await redis.call('ACL', 'SETUSER', 'app', 'on', '>pw', ...rights)
     redis.disconnect()
     const notices: string[] = []
@@ -117,6 +117,32 @@ describe.skipIf(redisMissing() !== '')('a real server', () => {
     await store.upkeep.promote(10)
     await store.upkeep.rescue(10)
     expect(notices).toEqual([])
+    await store.close()
+  })
+
+  test.each([
+    { channels: ['&holdfast:wake*'], state: 'running' },
+    // As documented before there were hand-overs.
+    { channels: ['&holdfast:wake'], state: 'ready' },
+  ])('whose user may use $channels leaves a new job $state', async ({ channels, state }) => {
+    await using server = await startRedis({ settings: { appendonly: 'yes' } })
+    const redis = new Redis(server.url)
+    const rights = ['~holdfast:*', ...channels, '+@all', '-@admin', '-@dangerous', '+info']
+    await redis.call('ACL', 'SETUSER', 'app', 'on', '>pw', ...rights)
+    redis.disconnect()
+    const connection = { username: 'app', password: 'pw' }
+    const store = redisStore({ url: server.url, connection, onNotice: () => undefined })
+    await store.open()
+    await store.subscribe(() => undefined)
+    const worker = newWorkerId()
+    await store.register(worker, 30_000)
+    const claim = { queue: 'default', limit: 5, suspects: false }
+    const offer = { nth: 1, jobs: 5, queues: ['default'], forMs: 60_000, received: [] }
+    const { offeredAt } = await store.cycle({ worker, settle: [], claim, offer })
+    expect(offeredAt !== undefined).toBe(state === 'running')
+    await store.enqueue({ id: newFlushId(), jobs: newJobs(1) })
+    const { jobs } = await store.admin.list({ limit: 10, after: null })
+    expect(jobs.map((job) => job.state)).toEqual([state])
     await store.close()
   })
 

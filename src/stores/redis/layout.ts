@@ -13,11 +13,11 @@ export interface Layout {
   readonly drain: () => Promise<void>
 }
 
-export function oneShardLayout(prefix: string, run: Run): Layout {
+export function oneShardLayout(prefix: string, run: Run, channel: () => string | null): Layout {
   const shards = oneShard(prefix)
   return {
     shards,
-    workerCalls: new ShardWorkerCalls(run, shards.control, new Sequence()),
+    workerCalls: new ShardWorkerCalls(run, shards.control, new Sequence(), channel),
     fire: fireAtOnce(run, shards),
     drain: () => Promise.resolve(),
   }

@@ -31,12 +31,13 @@ export function redisStoreWith(options: RedisStoreOptions, scripts: Scripts, bud
   const { executor, subscriber, layout, check } =
     cluster === null ? single(settings) : many(settings, cluster)
   const pulses = new Pulses({ thread: threadFor(settings, scripts), clock: systemClock, onNotice })
+  const wakeUps = new WakeUps(subscriber, channelOf(prefix), systemRandom)
   let checked: Promise<void> | undefined
   const store = scriptStore({
     executor,
     scripts,
-    layout: (run) => layout(prefix, run),
-    wakeUps: new WakeUps(subscriber, channelOf(prefix)),
+    layout: (run) => layout(prefix, run, () => wakeUps.own),
+    wakeUps,
     clock: systemClock,
     random: systemRandom,
     ...(budget === undefined ? {} : { budget }),
@@ -64,7 +65,7 @@ interface Way {
   readonly executor: Executor
   /** For a connection that only listens. */
   readonly subscriber: LineParts
-  readonly layout: (prefix: string, run: Run) => Layout
+  readonly layout: (prefix: string, run: Run, channel: () => string | null) => Layout
   readonly check: () => Promise<void>
 }
 

@@ -61,6 +61,9 @@ const FOLDER = new URL('lua/', import.meta.url)
 /** The prelude's one expression for the time, in µs. */
 const SERVER_TIME = 'time[1] * 1e6 + time[2]'
 
+/** Files of functions that are made only when the function around this line runs. */
+const INCLUDE = /^ *-- Include: (.*)\.$/gm
+
 /** Maps a file's name (without `.lua`) and text to the text that is used, for tests that plant bugs. */
 export type EditScript = (file: string, text: string) => string
 
@@ -84,7 +87,9 @@ function compose(name: ScriptName, timeUs: string, read: (file: string) => strin
   const own = read(name)
   const uses = /^-- Uses: (.*)\.$/m.exec(own)?.[1]?.split(', ') ?? []
   const prelude = read('prelude').replace(SERVER_TIME, timeUs)
-  const text = [prelude, ...uses.map(read), own].join('\n')
+  const text = [prelude, ...uses.map(read), own]
+    .join('\n')
+    .replace(INCLUDE, (_, files: string) => files.split(', ').map(read).join('\n'))
   const first = GREETINGS[name]
   const greeting = first === undefined ? null : compose(first, timeUs, read)
   return { text, sha: createHash('sha1').update(text).digest('hex'), greeting }

@@ -6,11 +6,13 @@ import { isLasting } from '../../errors.ts'
 import type { WorkerId } from '../../job/ids.ts'
 import { sleep, type Clock } from '../../std/clock.ts'
 import { withDeadline } from '../../std/deadline.ts'
+import type { Random } from '../../std/random.ts'
 import { Listeners, type Listener } from '../listeners.ts'
 import type { WakeUp } from '../store.ts'
 import type { RedisClient } from './driver.ts'
 import { Line, type LineParts } from './line.ts'
 import { closed, explain, unreachable } from './server-errors.ts'
+import { handedOver } from './worker-calls.ts'
 
 const ASK_EVERY_MS = 10_000
 const ANSWER_MS = 5_000
@@ -22,19 +24,29 @@ export class WakeUps {
   readonly #parts: LineParts
   readonly #channel: string
   readonly #listeners = new Listeners()
+  /** Of this process, within the channel of all. */
+  readonly #own: string
   #subscription: Subscription | undefined
   #closed = false
 
-  constructor(parts: LineParts, channel: string) {
+  constructor(parts: LineParts, channel: string, random: Random) {
     this.#parts = parts
     this.#channel = channel
+    this.#own = random.uint32().toString(36) + random.uint32().toString(36)
+  }
+
+  /** Where leases are handed to this process, if it listens there. */
+  get own(): string | null {
+    return this.#subscription?.hasOwn === true ? this.#own : null
   }
 
   async subscribe(listener: Listener): Promise<() => Promise<void>> {
     if (this.#closed) throw closed()
     const remove = this.#listeners.add(listener)
-    const subscription = (this.#subscription ??= new Subscription(this.#parts, this.#channel, (text) =>
-      this.#hear(text),
+    const subscription = (this.#subscription ??= new Subscription(
+      this.#parts,
+      [this.#channel, `${this.#channel}:${this.#own}`],
+      (text) => this.#hear(text),
     ))
     try {
       await subscription.started
@@ -62,7 +74,13 @@ export class WakeUps {
   }
 
   #hear(text: string): void {
-    const hint = hintOf(text)
+    let hint: WakeUp | null
+    try {
+      hint = hintOf(text)
+    } catch {
+      // A lease that cannot be read is released by the worker's next claim.
+      return
+    }
     if (hint !== null) this.#listeners.tell(hint)
   }
 }
@@ -78,6 +96,8 @@ function hintOf(text: string): WakeUp | null {
       return { type: 'paused', queue: rest }
     case 'c ':
       return { type: 'cancel', worker: rest as WorkerId }
+    case 'l ':
+      return handedOver(rest)
     default:
       return null
   }
@@ -90,15 +110,22 @@ class Subscription {
   readonly #line: Line
   readonly #clock: Clock
   readonly #channel: string
+  readonly #own: string
   readonly #stop = new AbortController()
   #lost: (() => void) | undefined
+  /** Whether it listens on the channel of this process as well: the server may deny that. */
+  hasOwn = false
 
-  constructor(parts: LineParts, channel: string, hear: (text: string) => void) {
+  constructor(parts: LineParts, [channel, own]: readonly [string, string], hear: (text: string) => void) {
     this.#clock = parts.clock
     this.#channel = channel
+    this.#own = own
     const onClient = (client: RedisClient): void => {
       client.on('message', (_channel, text) => hear(text))
-      client.on('end', () => this.#lost?.())
+      client.on('end', () => {
+        this.hasOwn = false
+        this.#lost?.()
+      })
     }
     this.#line = new Line({ ...parts, onClient })
     this.started = this.#listen().then((client) => {
@@ -115,6 +142,12 @@ class Subscription {
   async #listen(): Promise<RedisClient> {
     const client = await this.#line.client()
     await this.#answered(client, client.subscribe(this.#channel))
+    // Without it, this process is handed nothing; wake-ups come all the same.
+    const late = (): Error => unreachable('Redis did not answer.')
+    await withDeadline(this.#clock, ANSWER_MS, client.subscribe(this.#own), late).then(
+      () => (this.hasOwn = client.status === 'ready'),
+      () => undefined,
+    )
     client.stream?.unref?.()
     return client
   }

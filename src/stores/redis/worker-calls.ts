@@ -9,8 +9,10 @@ import {
   type HeartbeatAnswer,
   type HeartbeatRequest,
   type Lease,
+  type Offer,
   type Report,
   type Store,
+  type WakeUp,
 } from '../store.ts'
 import { jobOf } from './bodies.ts'
 import type { RedisValue } from './driver.ts'
@@ -30,7 +32,15 @@ type LeaseRow = readonly [
   pasts: readonly (string | null)[],
 ]
 
-type CycleRow = readonly [alive: number, letters: readonly string[], leases: readonly LeaseRow[]]
+type CycleRow = readonly [
+  alive: number,
+  letters: readonly string[],
+  leases: readonly LeaseRow[],
+  offeredAt: number | null,
+]
+
+/** A lease as hand_over.lua publishes it. */
+type HandedRow = readonly [worker: WorkerId, nth: number, queue: string, lease: LeaseRow]
 
 type HeartbeatRow = readonly [
   alive: number,
@@ -55,11 +65,14 @@ export class ShardWorkerCalls implements WorkerCalls {
   readonly #run: Run
   readonly #shard: Shard
   readonly #sequence: Sequence
+  /** Where this process can be handed leases; null for nowhere. */
+  readonly #channel: () => string | null
 
-  constructor(run: Run, shard: Shard, sequence: Sequence) {
+  constructor(run: Run, shard: Shard, sequence: Sequence, channel: () => string | null = () => null) {
     this.#run = run
     this.#shard = shard
     this.#sequence = sequence
+    this.#channel = channel
   }
 
   /** `leftMs`: what is left of a lease that began in another shard. */
@@ -73,16 +86,32 @@ export class ShardWorkerCalls implements WorkerCalls {
   }
 
   async cycle(
-    { worker, settle, claim, reports = [] }: CycleRequest,
+    { worker, settle, claim, reports = [], offer }: CycleRequest,
     withinMs?: number,
   ): Promise<CycleAnswer> {
     const { args, read } = packSettles(settle)
     const [queue, limit, suspects] =
       claim === null ? ['', 0, 0] : [claim.queue, claim.limit, claim.suspects ? 1 : 0]
-    const request = [worker, queue, limit, suspects, this.#sequence.next(), ...args]
+    const request = [worker, queue, limit, suspects, this.#sequence.next(), this.#packOffer(offer), ...args]
     if (reports.length > 0) request.push(MAX_LOG_LINES, ...reports.flatMap(packReport))
-    const [alive, letters, leases] = await this.#run<CycleRow>(this.#shard, 'cycle', request, withinMs)
-    return { alive: alive === 1, settled: read(letters), leases: leases.map((row) => leaseOf(row, queue)) }
+    const [alive, letters, rows, offeredAt] = await this.#run<CycleRow>(
+      this.#shard,
+      'cycle',
+      request,
+      withinMs,
+    )
+    const leases = rows.map((row) => leaseOf(row, queue))
+    const answer = { alive: alive === 1, settled: read(letters), leases }
+    return offeredAt === null ? answer : { ...answer, offeredAt }
+  }
+
+  /** As cycle.lua takes it. */
+  #packOffer(offer: Offer | undefined): string {
+    if (offer === undefined) return ''
+    const channel = this.#channel()
+    const { nth, queues, forMs, received } = offer
+    const jobs = channel === null ? 0 : offer.jobs
+    return JSON.stringify({ nth, jobs, queues, forMs, received: received.map(String), channel })
   }
 
   async heartbeat(request: HeartbeatRequest): Promise<HeartbeatAnswer> {
@@ -103,12 +132,18 @@ export class ShardWorkerCalls implements WorkerCalls {
   }
 }
 
+/** What was handed over, from the text of a message. */
+export function handedOver(text: string): WakeUp | null {
+  const [worker, nth, queue, row] = parseAnswer<HandedRow>('redis', text)
+  return { type: 'leased', worker, nth, lease: leaseOf(row, queue) }
+}
+
 function leaseOf([token, claimedAt, ids, scores, records, pasts]: LeaseRow, queue: string): Lease {
   const ranks = scores.split(' ')
   const jobs: ClaimedJob[] = records.map((record, index) => {
     const id = ids.slice(index * PACKED_CHARS, (index + 1) * PACKED_CHARS)
-    if (record === null) throw brokenAnswer('redis', `job ${id} was claimed and has no record`)
-    return jobOf({ id, record, past: pasts[index] ?? null, rank: Number(ranks[index]), running: 1 })
+    if (typeof record !== 'string') throw brokenAnswer('redis', `job ${id} was claimed and has no record`)
+    return jobOf({ id, record, past: pasts[index] || null, rank: Number(ranks[index]), running: 1 })
   })
   return { token: tokenOf(token), queue, claimedAt, jobs }
 }

@@ -40,7 +40,7 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   },
   {
     name: 'tokens do not grow',
-    file: 'cycle',
+    file: 'claim',
     find: 'math.max(last + 1, math.floor(now_us / TOKEN_UNIT_US))',
     replace: 'math.floor(now_us / TOKEN_UNIT_US) + 1e6 - #ids',
     caughtBy: ['the limit of a claim counts its suspect'],
@@ -169,7 +169,7 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   },
   {
     name: 'a claim is not counted',
-    file: 'cycle',
+    file: 'claim',
     find: "  count('running', queue, #ids)\n",
     replace: '',
     caughtBy: ['counts follow a job through its states'],
@@ -226,14 +226,14 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   },
   {
     name: 'lanes are claimed one after the other',
-    file: 'cycle',
+    file: 'claim',
     find: 'if front.id and (not best or comes_first(front.id, front.rank, best.id, best.rank)) then',
     replace: 'if front.id and not best then',
     caughtBy: ['a higher priority goes first'],
   },
   {
     name: 'a full claim may come from a lane that does not lead',
-    file: 'cycle',
+    file: 'claim',
     find: 'local leads = #last > 0 and comes_first(last[1], tonumber(last[2]), fronts[2].id, fronts[2].rank)',
     replace: 'local leads = #last > 0',
     caughtBy: ['a claim that one priority could fill takes jobs of all priorities in order of rank'],
@@ -241,7 +241,7 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   // ── keys, flushes, cancels, pauses ─────────────────────────────────────────
   {
     name: 'a claim frees keys that are held until the end',
-    file: 'cycle',
+    file: 'claim',
     find: "  free_keys(ids, 'r')\n",
     replace: '  free_keys(ids)\n',
     caughtBy: ['a running job holds its key while unfinished'],
@@ -269,9 +269,9 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
   },
   {
     name: 'a claim takes from a paused queue',
-    file: 'cycle',
-    find: " and redis.call('SISMEMBER', PAUSED, queue) == 0",
-    replace: '',
+    file: 'claim',
+    find: "limit < 1 or redis.call('SISMEMBER', PAUSED, queue) == 1",
+    replace: 'limit < 1',
     caughtBy: ['a paused queue hands out nothing until it is resumed'],
   },
   {
@@ -309,5 +309,69 @@ export const REDIS_MUTANTS: readonly TextMutant[] = [
     find: '  if not is_sorted then table.sort(all) end\n',
     replace: '',
     caughtBy: ['jobs are in order of id, in whatever order they were enqueued', MODEL],
+  },
+  // ── hand-over ────────────────────────────────────────────────────────────
+  {
+    name: 'what was handed over and did not arrive stays leased',
+    file: 'offers',
+    find: '      if lease and lease.worker == worker then release_lease(lease) end\n',
+    replace: '',
+    caughtBy: ['a withdrawal releases what did not arrive'],
+  },
+  {
+    name: 'what was handed over and has arrived is released',
+    file: 'offers',
+    find: 'local lease = not arrived[token] and lease_of(token)',
+    replace: 'local lease = lease_of(token)',
+    caughtBy: ['a claim with an offer keeps what has arrived'],
+  },
+  {
+    name: 'what arrived is released by the next offer but one',
+    file: 'offers',
+    find: "    redis.call('HDEL', HANDED, worker)\n",
+    replace: '',
+    caughtBy: ['a claim with an offer keeps what has arrived'],
+  },
+  {
+    name: 'an offer does not end with its jobs',
+    file: 'hand_over',
+    find: '    offer.left = offer.left - size\n',
+    replace: '',
+    caughtBy: ['an offer is for as many jobs as it says'],
+  },
+  {
+    name: 'an offer does not end with its time',
+    file: 'hand_over',
+    find: 'offer and offer.over_at > now and',
+    replace: 'offer and',
+    caughtBy: ['an offer is over after its time'],
+  },
+  {
+    name: 'a worker whose lease has expired is handed jobs',
+    file: 'hand_over',
+    find: 'if expiry and tonumber(expiry) > now and',
+    replace: 'if expiry and',
+    caughtBy: ['an offer is over once the worker’s lease has expired'],
+  },
+  {
+    name: 'an offer stays open when the next one is made',
+    file: 'offers',
+    find: '  if offer then drop_offer(offer) end\n',
+    replace: '',
+    caughtBy: ['an offer is over when it is withdrawn'],
+  },
+  {
+    name: 'what the claim got does not count',
+    file: 'offers',
+    find: '  if offer.jobs <= taken then return false end\n',
+    replace: '',
+    caughtBy: ['what the claim of an offer gets counts as taken'],
+  },
+  {
+    name: 'a lease is left with a process that does not listen',
+    file: 'hand_over',
+    find: "return type(receivers) == 'number' and receivers > 0",
+    replace: 'return true',
+    caughtBy: ['a job is not handed to a process that is gone'],
   },
 ]

@@ -33,7 +33,7 @@ const ERROR = '{"fingerprint":"f"}'
 const settle = (mode: string, details: Args): Refusal => ({
   script: 'cycle',
   args: ({ worker, tokens }) =>
-    [worker, '', 0, 0, 1, 2].concat(
+    [worker, '', 0, 0, 1, '', 2].concat(
       [tokens[0], 'c', 1, 0, ',1,0,null'],
       [tokens[1], mode, 1, 0],
       [...details],
@@ -44,7 +44,7 @@ const settle = (mode: string, details: Args): Refusal => ({
 const report = (...parts: Args): Refusal => ({
   script: 'cycle',
   args: ({ worker, tokens }) =>
-    [worker, '', 0, 0, 1, 1].concat([tokens[0], 'c', 1, 0, ',1,0,null'], [100, tokens[1], 0], [...parts]),
+    [worker, '', 0, 0, 1, '', 1].concat([tokens[0], 'c', 1, 0, ',1,0,null'], [100, tokens[1], 0], [...parts]),
 })
 
 const rescue = (...decided: Args): Refusal => ({

@@ -6,6 +6,7 @@ import { openAuditedStore } from '../../support/servers/redis-store.ts'
 import type { MutantSite } from '../hunt.ts'
 import type { EditText } from '../mutant.ts'
 import { CROSSINGS } from './crossings.ts'
+import { handsNothingToNobody } from './gone-process.ts'
 import { repeatsLostFlush } from './lost-answers.ts'
 import { REFUSALS } from './refusals.ts'
 
@@ -15,6 +16,7 @@ export function redisSite(url: string): MutantSite {
     load: (edit) => load(url, edit),
     tests: (edit) => ({
       'a flush whose answer was lost is written once': () => repeatsLostFlush(url, edit),
+      'a job is not handed to a process that is gone': () => handsNothingToNobody(url, edit),
       ...Object.fromEntries(
         Object.entries(REFUSALS).map(([title, refuse]) => [title, () => refuse(url, edit)]),
       ),

@@ -58,4 +58,28 @@ export const WORKER_MUTANTS: readonly WorkerMutant[] = [
     replace: '    void askedMs\n',
     caughtBy: 'src/worker/starts.test.ts',
   },
+  {
+    name: 'what was handed over and has arrived is not told',
+    from: 'the next claim releases a job that runs',
+    file: 'src/worker/offers.ts',
+    find: 'received: this.#received }',
+    replace: 'received: [] }',
+    caughtBy: 'src/worker/hand-over.test.ts',
+  },
+  {
+    name: 'a lease that was handed over counts as asked for when it arrives',
+    from: 'a process that was frozen starts a job that was cancelled meanwhile',
+    file: 'src/worker/offers.ts',
+    find: 'askedMs: sentMs + Math.max(0, lease.claimedAt - offeredAt)',
+    replace: 'askedMs: sentMs + 1e12',
+    caughtBy: 'src/worker/hand-over.test.ts',
+  },
+  {
+    name: 'a stopping worker leaves its offer open',
+    from: 'what is handed over to it meanwhile is rescued as if it had crashed',
+    file: PLAN,
+    find: 'const withdraws = offers && (!claims ||',
+    replace: 'const withdraws = offers && (',
+    caughtBy: 'src/worker/hand-over.test.ts',
+  },
 ]

@@ -3,7 +3,7 @@
  * notice them would not notice them in us either. `find` must stand in the file exactly once: a mutant that no longer
  * fits its source is an error, not a pass.
  */
-import { SCHEDULE_FROM_SEED } from '../plan.ts'
+import { HAND_OVER_FROM_SEED, SCHEDULE_FROM_SEED } from '../plan.ts'
 
 /** A bug, and where to plant it. */
 export interface Planted extends Edit {
@@ -38,6 +38,7 @@ const PLAN = 'src/worker/plan.ts'
 const UNDELIVERED = 'src/worker/undelivered.ts'
 const SCHEDULES = 'src/stores/memory/schedules.ts'
 const DUE = 'src/scheduler/due.ts'
+const OFFERS = 'src/worker/offers.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   // ── the fence ──────────────────────────────────────────────────────────────
@@ -371,5 +372,14 @@ export const MUTANTS: readonly Mutant[] = [
     file: DUE,
     find: "  if (catchUp === 'all') return ticks.slice(-catchUpLimit)\n",
     replace: '',
+  },
+  // ── hand-overs ─────────────────────────────────────────────────────────────
+  {
+    name: 'a lease of an offer that is over is run',
+    from: 'the next claim has released it already, so the job starts twice',
+    file: OFFERS,
+    find: 'if (hint.nth !== newest?.nth ||',
+    replace: 'if (newest === undefined ||',
+    fromSeed: HAND_OVER_FROM_SEED,
   },
 ]

@@ -151,7 +151,9 @@ describe('a lent pool', () => {
       await executor.listen('b', ignore, ignore),
     ]
     expect([one.listening, two.listening]).toEqual([false, false])
-    expect(notices).toEqual([expect.stringMatching(/cannot LISTEN, so workers find new jobs by polling only/)])
+    expect(notices).toEqual([
+      expect.stringMatching(/cannot LISTEN, so workers find new jobs by polling only/),
+    ])
     await one.stop()
   })
 

@@ -1,4 +1,4 @@
--- Uses: jobs, waiting, by_id, insert.
+-- Uses: jobs, waiting, by_id, insert, hand_over.
 -- Writes all jobs of a flush without unique keys, or none of them, once for each number of a sender. Decodes nothing.
 -- ARGV: sender, number, number of groups; each group: queue, head start, n (now) or d (delayed), number of jobs, then for each
 --       job its id, due (only if delayed) and tail: the record without its first two numbers.
@@ -53,4 +53,5 @@ for _, group in ipairs(groups) do
   local start = '[' .. int(now) .. ',' .. int(group.head_start) .. ','
   if group.width == 2 then write_ready(group, start) else write_delayed(group, start) end
 end
+if next(filled) then tell_filled(#all, 4) end
 return ''

@@ -1,4 +1,4 @@
--- Uses: jobs, waiting, by_id, insert.
+-- Uses: jobs, waiting, by_id, insert, hand_over.
 -- Writes all jobs of a flush or none of them, once for each number of a sender. If another job holds a job's unique
 -- key, the job's conflict rule is applied to that one, if it is waiting.
 -- ARGV: sender, number, number of jobs; each job as job_at takes it.
@@ -24,4 +24,5 @@ for index, job in ipairs(jobs) do
 end
 local text = plain and '' or table.concat(answers)
 remember_flush(sender, seq, text)
+if next(filled) then tell_filled(#jobs, 4) end
 return text

@@ -11,6 +11,7 @@ for _, worker in ipairs(redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', now)) do
     redis.call('ZREM', EXPIRY, worker)
     redis.call('HDEL', AT_ONCE, worker)
     redis.call('HDEL', BEATS, worker)
+    redis.call('HDEL', B .. 'handed', worker)
     if redis.call('HDEL', WORKERS, worker) == 1 then forgotten[#forgotten + 1] = worker end
   end
 end

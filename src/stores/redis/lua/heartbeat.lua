@@ -28,11 +28,7 @@ end
 
 for index = undelivered, #ARGV do
   local lease = lease_of(ARGV[index])
-  if lease and lease.worker == worker then
-    local scores = scores_of(lease)
-    local ids, positions = revoke(lease)
-    for at, position in ipairs(positions) do release(ids[at], lease.queue, scores[position + 1]) end
-  end
+  if lease and lease.worker == worker then release_lease(lease) end
 end
 
 local tokens, cancels = tokens_of(worker), {}

@@ -11,3 +11,10 @@ local function release(id, queue, rank)
   if reason then return finish(id, queue, 'x', rank, 1, ',' .. reason) end
   stand_again(id, queue, rank)
 end
+
+-- Takes a lease away and gives back what is open of it.
+local function release_lease(lease)
+  local scores = scores_of(lease)
+  local ids, positions = revoke(lease)
+  for at, position in ipairs(positions) do release(ids[at], lease.queue, scores[position + 1]) end
+end

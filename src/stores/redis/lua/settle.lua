@@ -98,7 +98,7 @@ end
 -- reports begin.
 local mixed = {}
 local function read_settles(at)
-  for _ = 1, tonumber(ARGV[6]) do
+  for _ = 1, tonumber(ARGV[7]) do
     local mode, size = ARGV[at + 1], tonumber(ARGV[at + 2])
     -- f: all are deleted; c: all are completed; m: each detail names its kind.
     local is_known = mode == 'f' or mode == 'c' or mode == 'm'

@@ -22,13 +22,18 @@ local function know(queue, head_start)
   if not string.find(lanes, ' ' .. lane, 1, true) then redis.call('HSET', QUEUES, queue, lanes .. lane) end
 end
 
+-- Tells workers of a lane that was empty. An enqueue replaces this, see hand_over.lua.
+local function announce(queue)
+  hint('r ' .. queue)
+end
+
 -- The one way into ready. `scored` is rank, id, rank, id … of jobs of one queue with the same head start.
 local function into_ready(queue, head_start, suspect, scored)
   know(queue, head_start)
   local key = key_of(suspect and 'suspects:' or 'ready:', int(head_start), queue)
   local was_empty = redis.call('EXISTS', key) == 0
   check(write_many('ZADD', key, scored) == #scored / 2, 'a job is in', key, 'twice')
-  if was_empty then hint('r ' .. queue) end
+  if was_empty then announce(queue, #scored / 2) end
 end
 
 -- The one way into scheduled.
