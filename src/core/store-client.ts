@@ -373,6 +373,11 @@ function tell(listeners: WakeUpListeners, hint: WakeUp): void {
       return listeners.cancel?.(hint)
     case 'paused':
       return listeners.paused?.(hint)
+    case 'leased':
+      return listeners.leased?.(hint)
+    default:
+      // A kind that a store invents is not for us.
+      hint satisfies never
   }
 }
 
