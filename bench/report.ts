@@ -8,8 +8,6 @@ export interface Row {
   readonly bar?: string
   /** Undefined where the row has no bar. */
   readonly met?: boolean
-  /** What must be built before the bar is required. */
-  readonly awaits?: string
 }
 
 export function median(values: readonly number[]): number {
@@ -38,19 +36,14 @@ export function row(
 
 export function printTable(rows: readonly Row[]): string {
   if (rows.length === 0) return ''
-  const cells = rows.map(({ what, median: value, unit, rounds, bar, met, awaits }) => [
+  const cells = rows.map(({ what, median: value, unit, rounds, bar, met }) => [
     what,
     `${show(value)} ${unit}`,
     `${show(Math.min(...rounds))} – ${show(Math.max(...rounds))}`,
     bar ?? '',
-    met === undefined ? '' : verdict(met, awaits),
+    met === undefined ? '' : met ? 'met' : 'MISSED',
   ])
   return aligned([['what', 'median', 'range', 'bar', ''], ...cells])
-}
-
-function verdict(met: boolean, awaits: string | undefined): string {
-  if (met) return 'met'
-  return awaits === undefined ? 'MISSED' : `missed, not required yet (${awaits})`
 }
 
 export interface Figure {

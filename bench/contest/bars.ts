@@ -19,8 +19,6 @@ export interface Bar<Figure extends string, Peer extends string> {
   readonly of: Figure
   readonly to?: Against<Figure, Peer>
   readonly limit: Limit
-  /** What must be built before this bar is required; it is reported until then. */
-  readonly awaits?: string
 }
 
 export function peerBar<Figure extends string, Peer extends string>(
@@ -65,8 +63,7 @@ export function judge<Figure extends string, Peer extends string>(
     if (values.length === 0) return []
     const { what, unit } = measured.kinds[bar.of]
     const title = bar.what ?? (bar.to === undefined ? what : `${what} vs ${bar.to.who}`)
-    const judged = limited(title, theirs === undefined ? unit : '×', values, bar.limit)
-    return [bar.awaits === undefined ? judged : { ...judged, awaits: bar.awaits }]
+    return [limited(title, theirs === undefined ? unit : '×', values, bar.limit)]
   })
 }
 

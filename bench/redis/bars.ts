@@ -4,10 +4,10 @@ import type { RedisPeer } from './settings.ts'
 
 export const BARS: readonly Bar<RedisFigure, RedisPeer>[] = [
   peerBar('bulk', 'bullmq', { atLeast: 5 }),
-  peerBar('bulk', 'bee-queue', { atLeast: 2 }),
+  peerBar('bulk', 'bee-queue', { atLeast: 2.2 }),
   peerBar('single', 'bullmq', { atLeast: 3 }),
-  peerBar('single', 'bee-queue', { atLeast: 1.2 }),
-  peerBar('drain', 'bullmq', { atLeast: 8 }),
+  peerBar('single', 'bee-queue', { atLeast: 1.3 }),
+  peerBar('drain', 'bullmq', { atLeast: 9 }),
   peerBar('drain', 'bee-queue', { atLeast: 3 }),
   peerBar('drainServer', 'bullmq', { atMost: 1 / 8 }),
   peerBar('drainServer', 'bee-queue', NONE),
@@ -20,7 +20,7 @@ export const BARS: readonly Bar<RedisFigure, RedisPeer>[] = [
   peerBar('payload8k', 'bullmq', NONE),
   peerBar('payload8k', 'bee-queue', NONE),
   peerBar('latencyP50', 'bullmq', NONE),
-  { ...peerBar('latencyP50', 'bee-queue', { atMost: 1.2 }), awaits: 'core' },
+  peerBar('latencyP50', 'bee-queue', { atMost: 1.2 }),
   betterPeerBar('latencyP99', NONE),
   peerBar('memory', 'bullmq', { atMost: 0.7 }),
   peerBar('memory', 'bee-queue', NONE),
@@ -30,7 +30,7 @@ export const BARS: readonly Bar<RedisFigure, RedisPeer>[] = [
   peerBar('drainAof', 'bee-queue', NONE),
   ownBar('CPU a job, 1 M vs 10 k waiting', 'many', 'few', { atMost: 1.15 }),
   ownBar('handlers of 5 ms: 2 processes vs 1', 'waiting2', 'waiting1', { atLeast: 1.9 }),
-  { of: 'idleRss', limit: { atMost: 110 } },
+  { of: 'idleRss', limit: { atMost: 95 } },
   { of: 'idleCpu', limit: { atMost: 1 } },
 ]
 
