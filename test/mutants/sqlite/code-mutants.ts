@@ -10,6 +10,7 @@ const QUEUE_TEST = 'src/stores/sqlite/step-queue.test.ts'
 const TRANSACTIONS = 'src/stores/sqlite/caller/transactions.ts'
 const TRANSACTIONS_TEST = 'src/stores/sqlite/caller/transactions.test.ts'
 const CONNECTION = 'src/stores/sqlite/thread/connection.ts'
+const SAME_FILE = 'src/stores/sqlite/files/same-file.ts'
 const CONNECTION_TEST = 'src/stores/sqlite/thread/connection.test.ts'
 const LINK = 'src/stores/sqlite/thread/link.ts'
 const LINK_TEST = 'src/stores/sqlite/thread/link.test.ts'
@@ -129,18 +130,18 @@ export const SQLITE_CODE_MUTANTS: readonly WorkerMutant[] = [
     name: 'a connection is used on after an I/O error',
     from: 'nobody knows what state it is in',
     file: CONNECTION,
-    find: 'isIoError(outcome.cause))) this.#giveUp()',
-    replace: 'isIoError(outcome.cause) && calls.length === 0)) this.#giveUp()',
+    find: 'if (hasIoError(ran)) this.#giveUp()',
+    replace: 'if (hasIoError(ran) && calls.length === 0) this.#giveUp()',
     caughtBy: CONNECTION_TEST,
   },
   {
     name: 'a deleted database goes on taking jobs',
     from: '`rm -rf .holdfast` beside a running process: enqueues are acknowledged into a file without a name',
-    file: CONNECTION,
-    find: 'return dev === identity.dev && ino === identity.ino',
-    replace: 'return dev === identity.dev || ino === identity.ino',
+    file: SAME_FILE,
+    find: 'return dev === before.dev && ino === before.ino',
+    replace: 'return dev === before.dev || ino === before.ino',
     and: {
-      file: CONNECTION,
+      file: SAME_FILE,
       find: "return (error as { readonly code?: unknown }).code !== 'ENOENT'",
       replace: "return (error as { readonly code?: unknown }).code !== 'EIO'",
     },
