@@ -155,9 +155,9 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'an enqueue is repeated with new ids',
     from: 'failures.md 7: the answer is lost and the enqueue is repeated',
     file: 'src/core/store-client.ts',
-    find: 'deadline, send: (store) => store.enqueue(flush) })',
+    find: '      store.enqueue(flush, withinMs)\n',
     replace:
-      'deadline, send: (store) => store.enqueue({ id: this.#ids.flush(), jobs: jobs.map((job) => ({ ...job, id: this.#ids.job() })) }) })\n    void flush',
+      '      store.enqueue({ id: this.#ids.flush(), jobs: jobs.map((job) => ({ ...job, id: this.#ids.job() })) }, withinMs)\n    void flush\n',
   },
   {
     name: 'a repeated flush is forgotten',
