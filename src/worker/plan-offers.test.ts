@@ -1,6 +1,6 @@
 /** What a worker offers to take as it is enqueued, by tables. */
 import { describe, expect, test } from 'vitest'
-import { POLL_MS, state, work } from '../../test/support/planning.ts'
+import { dry, POLL_MS, state, work } from '../../test/support/planning.ts'
 import {
   callBegun,
   handedOver,
@@ -10,12 +10,6 @@ import {
   type PlannedOffer,
   type Work,
 } from './plan.ts'
-
-function dry(given: Partial<LoopState> = {}): LoopState {
-  const made = state(given)
-  for (const queue of made.queues) queue.dry = true
-  return made
-}
 
 interface Row {
   readonly name: string

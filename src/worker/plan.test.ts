@@ -1,6 +1,6 @@
 /** The planner by tables: no store, no clock, no worker. `plan.properties.test.ts` holds what is true of any state. */
 import { describe, expect, test } from 'vitest'
-import { claimOf, POLL_MS, state, work } from '../../test/support/planning.ts'
+import { claimOf, dry, POLL_MS, state, work } from '../../test/support/planning.ts'
 import {
   callBegun,
   callEnded,
@@ -16,13 +16,6 @@ import {
 } from './plan.ts'
 
 const half = (): number => 0.5
-
-/** All queues answered "empty". */
-function dry(given: Partial<LoopState> = {}, weights: Record<string, number> = { default: 1 }): LoopState {
-  const made = state(given, weights)
-  for (const queue of made.queues) queue.dry = true
-  return made
-}
 
 interface Row {
   readonly name: string

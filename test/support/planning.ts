@@ -12,6 +12,13 @@ export function state(
   return { ...fresh, nextPollMs: POLL_MS, ...given }
 }
 
+/** All queues answered "empty". */
+export function dry(given?: Partial<LoopState>, weights?: Record<string, number>): LoopState {
+  const made = state(given, weights)
+  for (const queue of made.queues) queue.dry = true
+  return made
+}
+
 export function work(given: Partial<Work> = {}): Work {
   return {
     claims: true,
